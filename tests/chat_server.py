@@ -1,7 +1,7 @@
-"""A small server of the chat completions protocol on loopback, for tests.
+"""Servers on loopback: a chat completions endpoint, and any other in a thread.
 
-It judges items of the form {"p": "0.7"} by the posterior that they state, leans to the
-second item of a pair by a set amount, and misbehaves on request.
+The endpoint judges items of the form {"p": "0.7"} by the posterior that they state, with a
+given position bias towards the second item, and misbehaves on request.
 """
 
 from __future__ import annotations
@@ -12,12 +12,13 @@ import re
 import threading
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from contextlib import AbstractContextManager, contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer, ThreadingHTTPServer
+from typing import Any, TypeVar
 
+Server = TypeVar("Server", bound=HTTPServer)
 Trouble = Callable[["Handler"], bool]
-"""Takes a request over; whether it has answered it (False: answer as usual)."""
+"""Handles a request; returns whether it has answered (False: answer as usual)."""
 
 
 class ChatServer(ThreadingHTTPServer):
@@ -76,7 +77,7 @@ class Handler(BaseHTTPRequestHandler):
                 server.at_once -= 1
 
     def answer(self, question: str) -> None:
-        tokens = said_of(question, self.server.bias)
+        tokens = token_probabilities(question, self.server.bias)
         kept = 1 - self.server.outside
         content = []
         if self.server.blank_first:
@@ -84,7 +85,7 @@ class Handler(BaseHTTPRequestHandler):
         top = [{"token": t, "logprob": math.log(p * kept)} for t, p in tokens.items() if p > 0]
         if self.server.outside:
             top.append({"token": "Perhaps", "logprob": math.log(self.server.outside)})
-        top.sort(key=lambda one: -float(one["logprob"]))
+        top.sort(key=lambda token: -float(token["logprob"]))
         content.append({**top[0], "top_logprobs": top})
         reply: dict[str, Any] = {"choices": [choice(top[0]["token"], {"content": content})]}
         if self.server.usage is not None:
@@ -113,9 +114,9 @@ def text_of(content: Any) -> str:
     return "\n".join(str(part.get("text", part)) for part in content)
 
 
-def said_of(question: str, bias: float) -> dict[str, float]:
+def token_probabilities(question: str, bias: float) -> dict[str, float]:
     """Probabilities of tokens, each answer in several spellings."""
-    items = [json.loads(found) for found in re.findall(r"^Item.*?: (\{.*\})$", question, re.M)]
+    items = [json.loads(line) for line in re.findall(r"^Item.*?: (\{.*\})$", question, re.M)]
     posteriors = [float(item["p"]) for item in items]
     if len(posteriors) == 1:
         yes = posteriors[0]
@@ -149,8 +150,8 @@ def hangs_up(handler: Handler) -> bool:
 
 
 @contextmanager
-def chat_server() -> Iterator[ChatServer]:
-    server = ChatServer()
+def running(server: Server) -> Iterator[Server]:
+    """Run a server in a thread."""
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     try:
@@ -159,3 +160,7 @@ def chat_server() -> Iterator[ChatServer]:
         server.shutdown()
         server.server_close()
         thread.join()
+
+
+def chat_server() -> AbstractContextManager[ChatServer]:
+    return running(ChatServer())

@@ -5,7 +5,6 @@ from __future__ import annotations
 import http.server
 import re
 import resource
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +25,7 @@ from browser import (
     snapshot,
     watch_shifts,
 )
+from chat_server import running
 from pairlearn.studio import Answer, Project, Store
 from pairlearn.studio.exchange import Statement, import_judgements
 from studio_processes import Place, check_outage_log, limit_files
@@ -317,14 +317,12 @@ def test_link_from_another_site_and_the_address_bar(bare: Desk) -> None:
         def log_message(self, *_: object) -> None:
             pass
 
-    with http.server.HTTPServer(("127.0.0.1", 0), Mail) as mail:
-        threading.Thread(target=mail.serve_forever, daemon=True).start()
+    with running(http.server.HTTPServer(("127.0.0.1", 0), Mail)) as mail:
         # Another host name is another site, so the Strict cookie is put to the test.
         page.goto(f"http://localhost:{mail.server_port}/")
         page.get_by_text("your link").click()
         page.wait_for_url("**/annotate/*")
         settled(page)
-        mail.shutdown()
     expect(page.locator("#count")).to_have_text("0 of 12")
     assert token not in page.url and page.evaluate("document.referrer") == ""
     assert token not in page.content()

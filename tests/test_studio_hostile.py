@@ -1,4 +1,4 @@
-"""Requests from people who mean harm: each is refused or made harmless, and nothing is stored."""
+"""Hostile requests: each is refused or made harmless, and nothing is stored."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ import pytest
 from starlette.testclient import TestClient
 
 from browser import live_studio, make_project
-from pairlearn.studio import Plan, Project, Store
+from pairlearn.studio import Project, Store
 from pairlearn.studio.server import make_app
 from pairlearn.studio.server.security import BODY_LIMIT, Hosts, masked
-from studio_client import HERE, Visitor
+from studio_client import HERE, Visitor, studio_of
 
 ANSWER, UNDO, IMAGE = "/annotate/1/api/answer", "/annotate/1/api/undo", "/annotate/1/image"
 LINKS = "/api/annotators"
@@ -35,12 +35,12 @@ class Target(NamedTuple):
     cookies: dict[str, str]
 
     def send(self, method: str, path: str, body: Any, headers: dict[Any, Any]) -> Any:
-        """As a page of either person sends it, but for what is told otherwise."""
+        """Send a request as a page of either person does, except for the given parts."""
         if isinstance(body, dict) and path == ANSWER:
             body = {"pair": self.ann.task()["pair"]} | GOOD | body
         form = (self.boss if path.startswith(LINKS) else self.ann).form
-        given = {"X-Studio-Form": form, "Content-Type": JSON} if method != "GET" else {}
-        sent = [(name, value) for name, value in (given | headers).items() if value is not None]
+        usual = {"X-Studio-Form": form, "Content-Type": JSON} if method != "GET" else {}
+        sent = [(name, value) for name, value in (usual | headers).items() if value is not None]
         data = body if isinstance(body, (bytes, Iterator)) else json.dumps(body).encode()
         content = None if method == "GET" else data
         return self.client.request(
@@ -58,16 +58,16 @@ def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
     (folder / "items" / "01.png").write_text("<script>alert(1)</script>")
     with TestClient(make_app(folder, requests_per_second=1e6), HERE) as client:
         ann, supervisor = Visitor(client, tokens["ann"]), Visitor(client, boss, "s")
-        cookies = {one.path: f"{one.name}={one.value}" for one in client.cookies.jar}
+        cookies = {c.path: f"{c.name}={c.value}" for c in client.cookies.jar}
         yield Target(folder, tokens | {"boss": boss}, client, ann, supervisor, cookies)
     with Store.open(Project.load(folder)) as store:
         assert store.answers(current=False) == []
-        assert [one.name for one in store.annotators()] == ["ann", "bob"]
+        assert [annotator.name for annotator in store.annotators()] == ["ann", "bob"]
 
 
 @pytest.fixture(autouse=True)
 def patience(target: Target) -> None:
-    """Attempts of other tests are not held against this one."""
+    """Forget failed attempts of other tests."""
     target.client.app.state.studios[""].failures._level.clear()  # type: ignore[attr-defined]
 
 
@@ -151,7 +151,7 @@ CASES: list[tuple[int, str, str, Any, dict[Any, Any]]] = [
 
 
 def check(reply: Any) -> None:
-    """What holds of every reply: its headers, and nothing told."""
+    """Check the security headers, which every reply has."""
     policy = reply.headers["content-security-policy"]
     assert "default-src 'none'" in policy and "script-src 'self';" in policy
     assert "frame-ancestors 'none'" in policy and "unsafe" not in policy
@@ -187,7 +187,7 @@ def test_good_replies_carry_the_headers_too(target: Target) -> None:
 
 
 def test_one_person_is_nobody_else(target: Target) -> None:
-    """By whatever cookie, form or link of theirs."""
+    """No cookie, form or link of one person opens another's pages."""
     client, ann, task = target.client, target.ann, "/annotate/1/api/task"
     with Store.open(Project.load(target.folder)) as store:
         bobs = store.next_task(2)
@@ -256,11 +256,8 @@ def test_an_error_inside_is_one_line_of_the_log_and_tells_nothing(
     reply = client.get("/annotate/1/api/task")
     assert reply.status_code == 500 and "secret" not in reply.text
     check(reply)
-    (line,) = [
-        one
-        for one in caplog.records
-        if one.name.startswith(("pairlearn", "uvicorn")) and one.levelname != "INFO"
-    ]
+    ours = [line for line in caplog.records if line.name.startswith(("pairlearn", "uvicorn"))]
+    (line,) = [line for line in ours if line.levelname != "INFO"]
     assert line.exc_info is None
     assert line.getMessage().endswith("/api/task: RuntimeError('secret path /home/x')")
 
@@ -282,25 +279,19 @@ SCRIPTS = [
 
 @pytest.mark.parametrize("evil", SCRIPTS)
 def test_scripts_in_items_and_in_the_project(tmp_path: Path, evil: str) -> None:
-    rows = [f'{n},"{evil.replace(chr(34), chr(34) * 2)}"' for n in range(4)]
-    (tmp_path / "items.csv").write_text("\n".join(["id,text", *rows]) + "\n", "utf-8")
-    project = Project(
-        tmp_path, "table", "items.csv", Plan(3),
-        title=evil, positive_name=evil, negative_name=evil, help=evil,
-        question_similarity=evil, question_difference=evil,
-    )  # fmt: skip
-    project.save()
-    with Store.create(project) as store:
-        _, token = store.add_annotator("ann")
-        boss = store.supervisor_token
-    with TestClient(make_app(tmp_path), HERE) as client:
-        page = client.get(f"/a/{token}").text
-        task = client.get("/annotate/1/api/task")
-        assert Visitor(client, token).answer(note=evil).status_code == 200
-        overview = client.get(f"/s/{boss}").text
+    names = ("title", "positive_name", "negative_name", "help")
+    words = dict.fromkeys((*names, "question_similarity", "question_difference"), evil)
+    with studio_of(tmp_path, "text", pairs=3, **words) as studio:
+        for path in (tmp_path / "items").iterdir():
+            path.write_text(evil, "utf-8")
+        ann = studio.visit()
+        page = studio.client.get(ann.home).text
+        task = studio.client.get(f"{ann.home}/api/task")
+        assert ann.answer(note=evil).status_code == 200
+        overview = studio.client.get(studio.visit("boss").home).text
     # As data it is untouched, and its type is not one that a browser would run.
     assert task.headers["content-type"] == JSON
-    assert task.json()["task"]["left"]["rows"] == [["text", evil]]
+    assert task.json()["task"]["left"]["text"] == evil
     for text in (page, overview):
         assert evil not in text or not re.search("[<>\"']", evil)
         assert text.count("<script") == 1 and "49" not in re.findall(r"<h1>(.*)</h1>", text)[0]

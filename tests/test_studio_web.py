@@ -6,7 +6,6 @@ import json
 import logging
 import re
 import sys
-import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -18,6 +17,7 @@ from starlette.routing import Mount
 from starlette.testclient import TestClient
 
 from browser import make_project, png
+from chat_server import running
 from pairlearn.studio import Answer, StoreError
 from pairlearn.studio.exchange import Statement, import_judgements
 from pairlearn.studio.records import LEVELS
@@ -34,8 +34,8 @@ import annotate_durability
 @pytest.fixture
 def studio(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Studio]:
     kind = getattr(request, "param", "table")
-    with studio_of(tmp_path / "p", kind, pairs=12, names=("ann", "bob")) as one:
-        yield one
+    with studio_of(tmp_path / "p", kind, pairs=12, names=("ann", "bob")) as studio:
+        yield studio
 
 
 def test_link_becomes_a_cookie_and_leaves_the_address(studio: Studio) -> None:
@@ -58,19 +58,19 @@ def test_link_becomes_a_cookie_and_leaves_the_address(studio: Studio) -> None:
 
 
 def test_whole_run_over_http(studio: Studio) -> None:
-    ann, said = studio.visit("ann"), [(0.5, 0.0), (None, 0.25), (0.75, None), (None, None)]
-    for number, (s, c) in enumerate([*said, (0.1, 0.1), (0.2, 0.1)]):
-        silent = s is None and c is None
-        given = {"similarity": s, "difference": c, "note": f"n{number}", "cant_say": silent}
+    ann, numbers = studio.visit("ann"), [(0.5, 0.0), (None, 0.25), (0.75, None), (None, None)]
+    for number, (s, c) in enumerate([*numbers, (0.1, 0.1), (0.2, 0.1)]):
+        cant_say = s is None and c is None
+        form = {"similarity": s, "difference": c, "note": f"n{number}", "cant_say": cant_say}
         # One long pause does not count: the pace is by the median.
-        reply = ann.answer(**given, seconds=600.0 if number == 2 else 3.0).json()
+        reply = ann.answer(**form, seconds=600.0 if number == 2 else 3.0).json()
         assert reply["receipt"]["revision"] == 1
         assert reply["progress"] == {
             "done": number + 1, "total": 6, "per_hour": 1200.0, "seconds_left": 3.0 * (5 - number),
         }  # fmt: skip
     assert reply["task"] is None
-    kept = [(*one.numbers, one.note) for one in studio.answers()]
-    assert kept[:4] == [(*one, f"n{number}") for number, one in enumerate(said)]
+    stored = [(*answer.numbers, answer.note) for answer in studio.answers()]
+    assert stored[:4] == [(s, c, f"n{number}") for number, (s, c) in enumerate(numbers)]
 
 
 def test_supervisor_makes_ends_and_renews_links(studio: Studio) -> None:
@@ -146,7 +146,7 @@ def test_access_log_holds_no_token(studio: Studio, caplog: pytest.LogCaptureFixt
     with caplog.at_level(logging.DEBUG):
         studio.visit("ann").answer()
         studio.client.get("/a/guess%0d%0aGET")
-    lines = [one.getMessage() for one in caplog.records if not one.name.startswith("http")]
+    lines = [line.getMessage() for line in caplog.records if not line.name.startswith("http")]
     text = "\n".join(lines)
     assert "GET /a/*** 303" in text and "POST /annotate/1/api/answer 200" in text
     assert "guess" not in text and studio.tokens["ann"] not in text
@@ -179,15 +179,15 @@ def test_the_package_carries_no_script_in_its_pages() -> None:
 
 @pytest.mark.parametrize("kills", [4, pytest.param(40, marks=pytest.mark.long)])
 def test_kills_lose_and_double_nothing(kills: int) -> None:
-    found = annotate_durability.run_kills(kills=kills, clients=4, seed=1)
-    assert found.acknowledged >= 20 * kills and found.resent > 0
-    assert (found.missing, found.doubled, found.changed) == (0, 0, 0)
+    result = annotate_durability.run_kills(kills=kills, clients=4, seed=1)
+    assert result.acknowledged >= 20 * kills and result.resent > 0
+    assert (result.missing, result.doubled, result.changed) == (0, 0, 0)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="strace is a tool of Linux")
 def test_every_answer_is_flushed_before_its_reply() -> None:
-    found = annotate_durability.run_traced(clients=4, answers=30)
-    assert found.answers >= 30 and found.flushed_before_reply == found.answers
+    result = annotate_durability.run_traced(clients=4, answers=30)
+    assert result.answers >= 30 and result.flushed_before_reply == result.answers
 
 
 ASK = '7 read(9<TCP:[1]>, "POST /api/answer HTTP/1.1\\r\\nHost", 65536) = 300'
@@ -211,8 +211,8 @@ END = "8 <... fdatasync resumed>)            = 0"
     ],
 )
 def test_reading_a_trace(lines: list[str], flushed: int) -> None:
-    found = annotate_durability.read_trace(lines)
-    assert (found.answers, found.flushed_before_reply) == (1, flushed)
+    result = annotate_durability.read_trace(lines)
+    assert (result.answers, result.flushed_before_reply) == (1, flushed)
 
 
 def test_several_projects_on_one_server(tmp_path: Path) -> None:
@@ -291,10 +291,10 @@ def test_programs_use_the_token_of_a_link(tmp_path: Path) -> None:
         with studio.store() as store:
             cy = Statement("cy", *free_pairs(store)[0], Answer(0.5, key="k"))
             import_judgements(store, [cy])
-        told = client.get("/api/status", headers=boss).json()
-        assert (told["judged"], told["pairs"]) == (1, 3)  # those of the plan
-        assert told["annotators"][0]["done"] == 1
-        assert told["forecast"]  # what is missing, until there is one
+        status = client.get("/api/status", headers=boss).json()
+        assert (status["judged"], status["pairs"]) == (1, 3)  # those of the plan
+        assert status["annotators"][0]["done"] == 1
+        assert status["forecast"]  # what is missing, until there is one
         lines = client.get("/api/export", headers=boss).text.splitlines()
         assert [json.loads(line)["annotator"] for line in lines] == ["ann", "cy"]
         nobody = {"Authorization": f"Bearer {'x' * 43}"}
@@ -305,60 +305,54 @@ def test_programs_use_the_token_of_a_link(tmp_path: Path) -> None:
 
 
 def test_the_api_is_described_as_it_is(studio: Studio) -> None:
-    told = studio.client.get("/static/openapi.json").json()
-    answer = told["components"]["schemas"]["AnswerForm"]
+    document = studio.client.get("/static/openapi.json").json()
+    answer = document["components"]["schemas"]["AnswerForm"]
     assert answer["required"] == ["pair", "key"] and "level" in answer["properties"]
-    assert told["paths"].keys() >= {"/api/status", "/annotate/{annotator}/api/answer", "/image"}
-    settle = told["paths"]["/api/settle"]["post"]
+    assert document["paths"].keys() >= {"/api/status", "/annotate/{annotator}/api/answer", "/image"}
+    settle = document["paths"]["/api/settle"]["post"]
     assert settle["summary"].startswith("Keep the supervisor's answer to a pair")
     body = settle["requestBody"]["content"]["application/json"]["schema"]
     assert body == {"$ref": "#/components/schemas/SettleForm"}
-    (path, query) = told["paths"]["/annotate/{annotator}/image"]["get"]["parameters"]
+    (path, query) = document["paths"]["/annotate/{annotator}/image"]["get"]["parameters"]
     assert (path["name"], path["in"], query["name"]) == ("annotator", "path", "item")
 
 
-class Hook:
-    """An address, the paths and bodies that were sent there, and how it replies."""
+class Hook(HTTPServer):
+    """A webhook that records the paths and bodies it receives."""
 
     def __init__(self) -> None:
-        self.paths: list[str] = []
-        self.received: list[Any] = []
-        self.nonsense = self.redirects = False
-        hook = self
+        super().__init__(("127.0.0.1", 0), HookHandler)
+        self.paths, self.received = list[str](), list[Any]()
+        self.status, self.starts_with_nonsense = 200, False
+        self.url = f"http://127.0.0.1:{self.server_port}/judged"
 
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                hook.paths.append(self.path)
-                hook.received.append(
-                    json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                )
-                if hook.nonsense and len(hook.paths) == 1:
-                    self.wfile.write(b"nonsense\r\n\r\n")
-                    return
-                self.send_response(302 if hook.redirects else 200)
-                self.send_header("Location", "/elsewhere")
-                self.send_header("Content-Length", str(10**12))  # and never comes
-                self.end_headers()
 
-            def do_GET(self) -> None:
-                hook.paths.append(self.path)
+class HookHandler(BaseHTTPRequestHandler):
+    server: Hook
 
-            def log_message(self, *_: object) -> None:
-                pass
+    def do_POST(self) -> None:
+        self.do_GET()
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.server.received.append(json.loads(body))
+        if self.server.starts_with_nonsense and len(self.server.paths) == 1:
+            self.wfile.write(b"nonsense\r\n\r\n")
+            return
+        self.send_response(self.server.status)
+        self.send_header("Location", "/elsewhere")
+        self.send_header("Content-Length", str(10**12))  # and never comes
+        self.end_headers()
 
-        self.server = HTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.server.server_port}/judged"
+    def do_GET(self) -> None:
+        self.server.paths.append(self.path)
+
+    def log_message(self, *_: object) -> None:
+        pass
 
 
 @pytest.fixture
 def hook() -> Iterator[Hook]:
-    made = Hook()
-    with made.server:
-        thread = threading.Thread(target=made.server.serve_forever)
-        thread.start()
-        yield made
-        made.server.shutdown()
-        thread.join()
+    with running(Hook()) as server:
+        yield server
 
 
 def test_a_webhook_is_told_when_all_is_answered(tmp_path: Path, hook: Hook) -> None:
@@ -371,12 +365,13 @@ def test_a_webhook_is_told_when_all_is_answered(tmp_path: Path, hook: Hook) -> N
                 visitor.answer()
     title = "Pump house maintenance"
     assert received == [{"event": "completed", "project": "p", "title": title, "answers": 3}]
-    for wrong in (
+    wrong_urls = (
         "ci.example/judged",
         "file:///etc/passwd",
         "http://",
         "http://127.0.0.1:80o0/judged",
-    ):
+    )
+    for wrong in wrong_urls:
         with pytest.raises(ValueError, match="webhook is"):
             make_app(tmp_path / "p", webhook=wrong)
 
@@ -398,18 +393,18 @@ def test_what_is_complete_and_when_it_is_told(tmp_path: Path, hook: Hook) -> Non
         assert received == []
         for pair in (1, 2, 2):
             supervisor.post("/api/settle", {"pair": pair, "level": "alike"})
-    assert [one["answers"] for one in received] == [4]
+    assert [body["answers"] for body in received] == [4]
 
 
 def test_a_webhook_that_redirects_or_talks_nonsense_is_tried_again(
     tmp_path: Path, hook: Hook, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    hook.nonsense = hook.redirects = True
+    hook.status, hook.starts_with_nonsense = 302, True
     monkeypatch.setattr("pairlearn.studio.server.api.time.sleep", lambda _: None)
     with studio_of(tmp_path / "p", pairs=1, webhook=hook.url) as studio:
         studio.visit().answer()
     assert hook.paths == ["/judged"] * 3
-    (line,) = [one.getMessage() for one in caplog.records if "webhook" in one.getMessage()]
+    (line,) = [text for text in caplog.messages if "webhook" in text]
     assert line == "pairlearn annotate: the webhook was not told: HTTP 302"
 
 
@@ -421,7 +416,7 @@ def test_a_webhook_that_cannot_be_told_is_told_later(
     url = f"http://{'a' * 64}.example/secret"
     with studio_of(tmp_path / "p", pairs=1, webhook=url) as studio:
         studio.visit().answer()
-    (line,) = [one.getMessage() for one in caplog.records if "webhook" in one.getMessage()]
+    (line,) = [text for text in caplog.messages if "webhook" in text]
     assert "the webhook was not told: " in line and "\n" not in line and "secret" not in line
     with serving(tmp_path / "p", studio.tokens, webhook=hook.url) as studio:
         visitor = studio.visit()
