@@ -184,11 +184,10 @@ def live_studio(folder: Path, **options: Any) -> Iterator[LiveStudio]:
 
 def chromium_path() -> str:
     """Debian's Chromium, or the one that the variable CHROMIUM names."""
-    found = (
-        os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
-    )
-    assert found, "the browser tests need Chromium: apt-get install chromium, or set CHROMIUM"
-    return found
+    names = ("chromium", "chromium-browser")
+    path = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, names)), None)
+    assert path, "the browser tests need Chromium: apt-get install chromium, or set CHROMIUM"
+    return path
 
 
 @contextmanager
@@ -234,11 +233,11 @@ def settled(page: Page, done: int | None = None, *, begin: bool = True) -> None:
 
 
 def complaints(page: Page) -> list[str]:
-    """What the page complains about, from now on: errors, refused scripts."""
-    found: list[str] = []
-    page.on("pageerror", lambda error: found.append(str(error)))
-    page.on("console", lambda line: found.append(line.text))
-    return found
+    """The errors and console messages of a page from now on, such as refused scripts."""
+    messages: list[str] = []
+    page.on("pageerror", lambda error: messages.append(str(error)))
+    page.on("console", lambda line: messages.append(line.text))
+    return messages
 
 
 def answers_of(folder: Path) -> list[StoredAnswer]:
@@ -261,9 +260,9 @@ def scan(page: Page) -> list[str]:
     """Findings of axe that are serious or critical."""
     results = Axe().run(page, options={"resultTypes": ["violations"]})
     return [
-        f"{one['id']} ({one['impact']}): {[node['html'][:120] for node in one['nodes'][:3]]}"
-        for one in results.response["violations"]
-        if one["impact"] in ("serious", "critical")
+        f"{rule['id']} ({rule['impact']}): {[node['html'][:120] for node in rule['nodes'][:3]]}"
+        for rule in results.response["violations"]
+        if rule["impact"] in ("serious", "critical")
     ]
 
 
@@ -297,8 +296,8 @@ class Desk(NamedTuple):
     def answers(self) -> list[StoredAnswer]:
         return answers_of(self.studio.folder)
 
-    def said(self) -> list[tuple[float | None, float | None]]:
-        return [(one.similarity, one.difference) for one in self.answers()]
+    def numbers(self) -> list[tuple[float | None, float | None]]:
+        return [answer.numbers for answer in self.answers()]
 
     def key(self, count: int, *keys: str) -> None:
         """Press keys, and wait until so many pairs are done."""

@@ -146,7 +146,7 @@ def test_how_likely_each_one_is_always_fits(desk: Desk) -> None:
     desk.key(5, "c")
     r, r_prime = np.array([[0.2, 0.9], [0, 0], [1, 0], [0.55, 0.07]]).T
     labels = PairLabels.from_posteriors(r, r_prime)
-    said = np.array(desk.said()[:4], float)
+    said = np.array(desk.numbers()[:4], float)
     np.testing.assert_allclose(said, np.asarray(labels.to_array()), atol=1e-12)
     kept = desk.answers()
     assert export_table(kept).infeasible == 0 and kept[4].cant_say
@@ -234,7 +234,7 @@ def test_answers_that_do_not_fit_are_questioned_not_forbidden(desk: Desk) -> Non
     press(page, "Enter")
     page.locator("#submit").click()
     done(page, 3, 12)
-    assert desk.said() == [(0.7, 0.3), (0.2, 0.1), (0.7, 0.3)]
+    assert desk.numbers() == [(0.7, 0.3), (0.2, 0.1), (0.7, 0.3)]
 
 
 LONG = "A very long line of a log that goes on and on. " * 200

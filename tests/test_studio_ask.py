@@ -51,8 +51,7 @@ def test_both_orders_are_averaged_or_nothing_is_said() -> None:
     answers = iter([Said(0.5, 0.1), Said(0.7, 0.3), Said(0.5, 0.1), Said(None, None, 0.2)])
     judge = by_pairs(lambda a, b: next(answers), text)
     both, silent = judge("a", "b"), judge("a", "b")
-    found = (both.similarity, both.difference, both.bias)
-    assert found == pytest.approx((0.6, -0.1, 0.2))
+    assert (both.similarity, both.difference, both.bias) == pytest.approx((0.6, -0.1, 0.2))
     assert silent.cant_say and silent.similarity is None and silent.mass == 0.2
 
 
@@ -147,11 +146,11 @@ def test_cache_survives_and_keeps_the_first_answer(tmp_path: Path) -> None:
         cache.put("k", {"a": 2})
         with pytest.raises(TypeError, match="complex"):  # not that the cache is damaged
             cache.put("other", {"a": 1j})
-    with AnswerCache(path) as one, AnswerCache(path) as two:
-        assert one.get("k") == two.get("k") == {"a": 1}
-        two.put("l", {"a": 3})
-        assert one.get("l") == {"a": 3}
-        assert len(one) == 2
+    with AnswerCache(path) as first, AnswerCache(path) as second:
+        assert first.get("k") == second.get("k") == {"a": 1}
+        second.put("l", {"a": 3})
+        assert first.get("l") == {"a": 3}
+        assert len(first) == 2
     path.write_bytes(b"precious" * 1000)
     with pytest.raises(ModelError, match="is no cache of answers"):
         AnswerCache(path)
@@ -291,7 +290,7 @@ def test_what_a_reply_says() -> None:
     assert error_text(b"\x1b[31m" + b"x" * 1000) == ("[31m" + "x" * 296, "")
     assert error_text(b'{"error": {"message": "a\\nb", "code": 7}}') == ("a b", "7")
     headers = ["3", "-5", "nan", "inf", "x", None]
-    assert [retry_after(one) for one in headers] == [3.0, 0.0, None, None, None, None]
+    assert [retry_after(header) for header in headers] == [3.0, 0.0, None, None, None, None]
 
 
 # ---- addresses ----------------------------------------------------------------------------------

@@ -103,7 +103,9 @@ def test_function_of_pairs(project: Path) -> None:
     assert report["requests"] == 18
     assert report["position_bias"] == pytest.approx(0.01)
     assert_judged(project, "fn")
-    assert {one.note for one in answers(project)} == {"understood 1.000, position bias +0.010"}
+    assert {answer.note for answer in answers(project)} == {
+        "understood 1.000, position bias +0.010"
+    }
     last = ask(*arguments)  # there is nothing left to do
     assert (last["exit"], last["judged"], last["requests"]) == (0, 0, 0)
     with Store.open(Project.load(project)) as store:
@@ -129,7 +131,7 @@ def test_functions_that_are_silent_or_fail(project: Path) -> None:
     assert "20 left" in result.stdout and answers(project) == []
     report = ask(project, "--model", f"{module_of(project)}:silent", "--name", "silent")
     assert (report["judged"], report["cant_say"]) == (0, 20)
-    assert all(one.cant_say and one.similarity is None for one in answers(project))
+    assert all(answer.cant_say and answer.similarity is None for answer in answers(project))
 
 
 def test_people_keep_their_pairs_and_names(project: Path) -> None:
@@ -143,7 +145,7 @@ def test_people_keep_their_pairs_and_names(project: Path) -> None:
         task = store.next_task(ann.id)
         assert task is not None
         store.submit(ann.id, task.pair, Answer(similarity=0.5, key="k")).result()
-        assert {one.name: one.active for one in store.annotators()} == {"ann": True, "fn": False}
+        assert {who.name: who.active for who in store.annotators()} == {"ann": True, "fn": False}
     result = annotate("ask", *model, "--name", "ann")
     assert result.exit_code == 2
     assert "'ann' is an annotator, and no model: give another --name" in result.stderr
@@ -181,7 +183,7 @@ def test_endpoint(
 
 
 def _ends(project: Path) -> set[str]:
-    return {end for one in answers(project) for end in (one.left, one.right)}
+    return {end for answer in answers(project) for end in (answer.left, answer.right)}
 
 
 def test_as_many_at_a_time_as_asked_for(project: Path, server: ChatServer) -> None:
@@ -227,7 +229,7 @@ def test_killed_and_run_again_no_answer_is_asked_twice(project: Path, server: Ch
 
     server.always = answer_some
     arguments = [str(project), "--endpoint", server.base_url, "--model-name", "small"]
-    command, cache = Command(project.parent / "said", "ask", *arguments), project / CACHE
+    command, cache = Command(project.parent / "output", "ask", *arguments), project / CACHE
     try:
         wait_until(lambda: cache.exists() and _cached(cache) == 13 and len(server.bodies) == 17)
         wait_until(lambda: sum(server.answered.values()) == 13 and answers(project))

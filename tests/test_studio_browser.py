@@ -48,8 +48,8 @@ def test_by_keyboard_alone(bare: Desk) -> None:
     bare.open("Ann")
     for number, (keys, _) in enumerate(ways, 1):
         bare.key(number, *keys)
-    assert bare.said() == [answer for _, answer in ways]
-    assert sum(one.cant_say for one in bare.answers()) == 1
+    assert bare.numbers() == [answer for _, answer in ways]
+    assert sum(answer.cant_say for answer in bare.answers()) == 1
     for number in range(len(ways) + 1, 13):
         bare.key(number, "s")
     expect(bare.page.locator("#finished")).to_contain_text("You judged 12 pairs")
@@ -71,7 +71,7 @@ def test_by_mouse(desk: Desk) -> None:
                 page.mouse.click(x, box["y"] + box["height"] / 2)
             page.locator("#submit").click()
         done(page, number, 12)
-    kept = desk.said()
+    kept = desk.numbers()
     assert kept[0] == kept[1]
     np.testing.assert_allclose(np.array(kept[0], float), [0.7, 0.2], atol=0.011)
     assert sorted(kept[2:], key=str) == [(0.0, -1.0), (0.0, 1.0), (1.0, 0.0), (None, None)]
@@ -97,7 +97,7 @@ def test_on_a_phone(desk: Desk) -> None:
     page.locator("[data-sure=same]").tap()
     done(page, 2, 12)
     assert page.evaluate("window.shifts") < 0.02
-    assert None not in desk.said()[0] and desk.said()[1] == (1.0, 0.0)
+    assert None not in desk.numbers()[0] and desk.numbers()[1] == (1.0, 0.0)
 
 
 def test_undo_and_note(desk: Desk) -> None:
@@ -123,7 +123,7 @@ def test_undo_and_note(desk: Desk) -> None:
     (only,) = desk.answers()
     assert (only.similarity, only.difference, only.note, only.revision) == (0.9, 0.0, "", 3)
     with Store.open(Project.load(desk.studio.folder)) as store:
-        actions = [one.action for one in store.history() if one.pair == only.pair]
+        actions = [change.action for change in store.history() if change.pair == only.pair]
     assert actions == ["answered", "withdrawn", "answered", "withdrawn", "answered"]
 
 
@@ -142,8 +142,11 @@ def test_two_people_in_two_tabs_of_one_browser(desk: Desk) -> None:
         expect(tab.locator(".who bdi")).to_be_visible()
     snapshot(page, "name")
     kept = desk.answers()
-    assert {(one.annotator, one.similarity) for one in kept} == {("Ann", 1.0), ("Bob", 0.0)}
-    assert len(kept) == len({(one.annotator, one.pair) for one in kept}) == 8
+    assert {(answer.annotator, answer.similarity) for answer in kept} == {
+        ("Ann", 1.0),
+        ("Bob", 0.0),
+    }
+    assert len(kept) == len({(answer.annotator, answer.pair) for answer in kept}) == 8
 
 
 def test_an_answer_that_waits_is_sent_by_nobody_else(desk: Desk, tmp_path: Path) -> None:
@@ -159,12 +162,12 @@ def test_an_answer_that_waits_is_sent_by_nobody_else(desk: Desk, tmp_path: Path)
     open_link(other, studio, desk.tokens["Bob"])
     press(other, "r")
     settled(other, 1)
-    assert {one.annotator for one in answers_of(studio.folder)} == {"Bob"}
+    assert {answer.annotator for answer in answers_of(studio.folder)} == {"Bob"}
     open_link(other, studio, desk.tokens["Ann"])
     settled(other, 1)
     expect(other.locator("#status")).to_contain_text("The answer that was waiting is saved.")
     assert other.evaluate("Object.keys(localStorage).filter(k => k.includes('answer'))") == []
-    kept = {one.annotator: one.difference for one in answers_of(studio.folder)}
+    kept = {answer.annotator: answer.difference for answer in answers_of(studio.folder)}
     assert kept == {"Ann": -1.0, "Bob": 1.0}
 
 
@@ -199,7 +202,7 @@ def test_a_studio_that_is_away_loses_nothing(desk: Desk) -> None:
     studio.start()
     page.goto(f"{studio.url}/annotate/1")
     done(page, 4, 12)
-    assert desk.said() == [(1.0, 0.0), (0.8, 0.1), (0.0, -1.0), (0.6, 0.2)]
+    assert desk.numbers() == [(1.0, 0.0), (0.8, 0.1), (0.0, -1.0), (0.6, 0.2)]
 
 
 def test_the_page_keeps_an_answer_that_the_disk_does_not_take(
@@ -246,7 +249,7 @@ def test_tutorial_of_three_pairs(bare: Desk) -> None:
     press(page, "5", "Enter", "4", "Enter")
     expect(page.locator("#coach")).to_be_hidden()
     expect(page.locator("#count")).to_have_text("0 of 12")
-    assert bare.said() == []
+    assert bare.numbers() == []
     page.reload()
     settled(page)
     expect(page.locator("#coach")).to_be_hidden()  # the first time only
@@ -261,7 +264,7 @@ def test_letters_can_be_switched_off(desk: Desk) -> None:
     press(page, "Escape", "s", "7")
     expect(page.locator("#value-similarity")).to_have_text("—")
     desk.key(1, "ArrowRight", "Tab", "ArrowRight", "Enter")
-    assert desk.said() == [(0.55, 0.05)]
+    assert desk.numbers() == [(0.55, 0.05)]
 
 
 EVIL = "<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>"
@@ -403,4 +406,4 @@ def test_accessibility_scan(bare: Desk, request: pytest.FixtureRequest) -> None:
     snapshot(page, f"{name}-supervisor")
     page.goto(bare.studio.url)
     scans["front"] = scan(page)
-    assert {name: found for name, found in scans.items() if found} == {}
+    assert {name: findings for name, findings in scans.items() if findings} == {}

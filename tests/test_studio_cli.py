@@ -28,13 +28,13 @@ def project(tmp_path: Path, items: Path) -> Path:
     return folder
 
 
-def answer(folder: Path) -> None:
+def answer_all(folder: Path) -> None:
     with Store.open(Project.load(folder)) as store:
         for who in store.annotators():
             for pair in range(1, 16):
                 judged = Answer(pair / 20, 0.1, key="k", seconds=3)
-                given = judged if pair > 1 else Answer(cant_say=True, key="k")
-                store.submit(who.id, pair, given).result()
+                answer = judged if pair > 1 else Answer(cant_say=True, key="k")
+                store.submit(who.id, pair, answer).result()
 
 
 def test_init(tmp_path: Path, items: Path) -> None:
@@ -68,7 +68,7 @@ def test_init(tmp_path: Path, items: Path) -> None:
     assert "already exists and is not empty" in refusal("init", tmp_path / "q", items)
     twice = tmp_path / "twice.csv"
     twice.write_text("id,age\n1,3\n1,4\n")
-    for given, message in (
+    for arguments, message in (
         ((tmp_path / "none.csv",), "does not exist"),
         ((items, "--mode", "information"), "'name' has another value in every row"),
         ((items, "--pairs", 99), "6 items make 15 different pairs"),
@@ -77,7 +77,7 @@ def test_init(tmp_path: Path, items: Path) -> None:
         ((items, "--annotators", "x" * 81), "name is"),
         ((items, "--annotators", "ann, bob,ann"), "--annotators names 'ann' twice"),
     ):
-        assert message in refusal("init", tmp_path / "r", *given)
+        assert message in refusal("init", tmp_path / "r", *arguments)
     assert not (tmp_path / "r").exists()
 
 
@@ -101,7 +101,7 @@ def test_links(project: Path) -> None:
 
 def test_status(project: Path) -> None:
     assert "0 answers to 0 of 15 pairs of 6 items" in annotate("status", project).stdout
-    answer(project)
+    answer_all(project)
     report = annotate_json("status", project)
     assert (report["answers"], report["cant_say"], report["pairs_answered"]) == (30, 2, 15)
     # s = pair/20 with c = 0.1 is feasible from (1 − 0.01)/2 to 0.9: pairs 10 to 15.
@@ -123,7 +123,7 @@ def test_status(project: Path) -> None:
 def test_export(project: Path, tmp_path: Path) -> None:
     out = tmp_path / "pairs.csv"
     assert "no answers yet" in refusal("export", project, out)
-    answer(project)
+    answer_all(project)
     report = annotate_json("export", project, out)
     assert (report["rows"], report["cant_say"], report["weights"]) == (28, 2, False)
     assert report["answers"] == "graded" and report["levels"]["alike"] == [0.8, 0.0]
@@ -191,27 +191,29 @@ def test_probabilities_are_never_guessed(project: Path, tmp_path: Path) -> None:
     path = tmp_path / "wins.csv"
     path.write_text("left,right,p\n0,1,0.75\n")
     assert "no column of judgements" in refusal("import", project, path, "--annotator", "m")
-    given = ("import", project, path, "--annotator", "m", "--preference-column", "p")
-    assert "never guessed" in refusal(*given)
-    assert annotate_json(*given, "--preference-means", "ties-half")["new"] == 1
+    command = ("import", project, path, "--annotator", "m", "--preference-column", "p")
+    assert "never guessed" in refusal(*command)
+    assert annotate_json(*command, "--preference-means", "ties-half")["new"] == 1
     with Store.open(Project.load(project)) as store:
         (answer,) = store.answers()
     assert answer.difference == (0.5 if answer.left == "0" else -0.5)
-    assert annotate_json(*given, "--preference-means", "side-only")["revised"] == 1
-    assert "needs a column 'similarity'" in refusal(*given, "--preference-means", "given-different")
+    assert annotate_json(*command, "--preference-means", "side-only")["revised"] == 1
+    assert "needs a column 'similarity'" in refusal(
+        *command, "--preference-means", "given-different"
+    )
 
 
 def test_label_studio(project: Path, tmp_path: Path) -> None:
     names = annotate_json("label-studio", project, tmp_path / "ls")
     assert [Path(name).name for name in names] == ["config.xml", "tasks.json"]
     assert "is there already" in refusal("label-studio", project, tmp_path / "ls")
-    data = [one["data"] for one in json.loads((tmp_path / "ls" / "tasks.json").read_text())]
-    assert {one["left"] for one in data} <= {f"age: {k}\nname: n{k}" for k in range(6)}
+    data = [task["data"] for task in json.loads((tmp_path / "ls" / "tasks.json").read_text())]
+    assert {row["left"] for row in data} <= {f"age: {k}\nname: n{k}" for k in range(6)}
     reserved = {"id", "annotator", "annotation_id", "created_at", "updated_at", "lead_time"}
     assert not reserved & set(data[0])
     export = [
-        one | {"id": k, "similarity": [{"number": 50}], "annotator": 1, "annotation_id": k}
-        for k, one in enumerate(data)
+        row | {"id": k, "similarity": [{"number": 50}], "annotator": 1, "annotation_id": k}
+        for k, row in enumerate(data)
     ]
     (tmp_path / "export.json").write_text(json.dumps([*export, data[0] | {"annotation_id": 99}]))
     report = annotate_json("import", project, tmp_path / "export.json")

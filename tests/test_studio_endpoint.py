@@ -97,8 +97,8 @@ def test_known_posteriors_come_back(line: Line, bias: float, outside: float, bla
 def test_too_little_understood_is_cant_say(line: Line) -> None:
     line.server.outside = 0.7
     assert line.ask() == SaidOfItem(None, pytest.approx(0.3))
-    said = chat_item_model(line.endpoint(), WORDS, least_mass=0.2)(coin(0.4))
-    assert said.posterior == pytest.approx(0.4)
+    answer = chat_item_model(line.endpoint(), WORDS, least_mass=0.2)(coin(0.4))
+    assert answer.posterior == pytest.approx(0.4)
     with pytest.raises(ValueError, match=r"least_mass must lie in \[0, 1\]; got 2"):
         chat_pair_model(line.endpoint(), WORDS, 2.0)
     line.server.troubles.append(replies(json.dumps({"choices": [choice(None, None)]}).encode()))
@@ -108,8 +108,8 @@ def test_too_little_understood_is_cant_say(line: Line) -> None:
 
 def test_what_is_sent_and_cached_by_address_model_and_question(line: Line) -> None:
     for name in ("small", "large", "small"):
-        said = line.ask(0.4321, name=name, key=KEY, alternatives=7)
-        assert said.posterior == pytest.approx(0.4321)
+        answer = line.ask(0.4321, name=name, key=KEY, alternatives=7)
+        assert answer.posterior == pytest.approx(0.4321)
     body, _ = line.server.bodies
     sent = (body["model"], body["logprobs"], body["top_logprobs"], body["temperature"])
     assert sent == ("small", True, 7, 1)

@@ -92,8 +92,8 @@ def test_split_preferences_are_counted() -> None:
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
-    with Store.create(make(tmp_path / "p", items=6, pairs=5)) as one:
-        yield one
+    with Store.create(make(tmp_path / "p", items=6, pairs=5)) as store:
+        yield store
 
 
 def test_judgements_of_a_table_come_in_and_go_out_again(store: Store, tmp_path: Path) -> None:
@@ -107,8 +107,8 @@ def test_judgements_of_a_table_come_in_and_go_out_again(store: Store, tmp_path: 
     )
     count = import_judgements(store, judgements_of(table, "cy"))
     assert count == (3, 0, 0, 1, 1)
-    found = {one.pair: (one.similarity, one.difference) for one in store.answers()}
-    assert found == {1: (0.8, 0.1), 2: (0.4, -0.6), 6: (None, -0.3)}
+    numbers = {answer.pair: answer.numbers for answer in store.answers()}
+    assert numbers == {1: (0.8, 0.1), 2: (0.4, -0.6), 6: (None, -0.3)}
     assert store.pairs()[5].origin == "import"
     exported = export_table(store.answers()).table
     again = judgements_of(read_pairs(write_pairs(exported, tmp_path / "out.csv")))
@@ -125,12 +125,12 @@ def test_what_is_imported_need_not_be_judged_again(store: Store) -> None:
     cy = store.annotators()[-1]
     assert (cy.name, cy.active, store.next_task(cy.id)) == ("cy", False, None)
     import_judgements(store, [Statement("cy", last.left, last.right, Answer(0.6, key="l"))])
-    assert [one.similarity for one in store.answers()] == [0.6]
-    assert [one.action for one in store.history(pair=last.id)] == ["answered", "revised"]
+    assert [answer.similarity for answer in store.answers()] == [0.6]
+    assert [change.action for change in store.history(pair=last.id)] == ["answered", "revised"]
     # Somebody of the app may import, too, and undoes no statement about an item.
-    one = Statement("ann", first.left, first.right, Answer(0.5, key="k"))
+    pair = Statement("ann", first.left, first.right, Answer(0.5, key="k"))
     alone = Statement("ann", first.left, "", Answer(others={"label": 1.0}, key="k"))
-    import_judgements(store, [one, alone])
+    import_judgements(store, [pair, alone])
     assert store.by_token(token) == ann and store.progress(ann.id).done == 2
     with pytest.raises(StoreError, match="is not assigned"):
         store.submit(ann.id, store.answers()[-1].pair, Answer(0.5, key="l")).result()
@@ -184,8 +184,8 @@ def test_probabilities_give_the_difference_back(r: float, r_prime: float) -> Non
     # Bradley and Terry with the log-odds as scores.
     score = np.log(r_prime / (1 - r_prime)) - np.log(r / (1 - r))
     for p in (right / (right + left), 1 / (1 + np.exp(-score))):
-        found, _ = from_probability(np.array([p]), "given-different", np.array([same]))
-        assert found == difference
+        differences, _ = from_probability(np.array([p]), "given-different", np.array([same]))
+        assert differences == difference
     if abs(r_prime - r) > 1e-9:  # at a tie rounding decides
         assert from_probability(win_rate, "side-only")[1] == np.sign(r_prime - r)
 
@@ -200,11 +200,11 @@ def test_files_of_probabilities(tmp_path: Path) -> None:
     path = write(tmp_path, "left,right,p,annotator\na,b,0.75,gpt\nb,c,0.5,gpt\nc,d,,gpt\n")
     table = read_preferences(path, "p", "ties-half")
     np.testing.assert_array_equal(table.difference, [0.5, 0.0, np.nan])
-    assert [one.place for one in judgements_of(table)] == ["row 1", "row 2"]
+    assert [row.place for row in judgements_of(table)] == ["row 1", "row 2"]
     table = read_preferences(path, "p", "side-only")
     assert table.preference is not None
     assert table.preference.tolist() == [1, 0, 0]
-    assert [one.place for one in judgements_of(table)] == ["row 1"]
+    assert [row.place for row in judgements_of(table)] == ["row 1"]
     path = write(tmp_path, "left,right,p,similarity\n1,2,0.75,0.6\n2,3,,0.9\n")
     table = read_preferences(path, "p", "given-different")
     np.testing.assert_allclose(table.difference, [0.2, np.nan])
@@ -269,4 +269,4 @@ def test_nobody_is_imported_into_the_seat_that_settles_pairs(tmp_path: Path) -> 
         forged = Statement("supervisor", other.left, other.right, Answer(0.9, 0.1, key="k"))
         with pytest.raises(StoreError, match="'supervisor' settles pairs here"):
             import_judgements(store, [forged])
-        assert [one.pair for one in store.answers()] == [pair.id]
+        assert [answer.pair for answer in store.answers()] == [pair.id]

@@ -67,20 +67,21 @@ NOTE = result("note", "textarea", text=["too dark"])
 SIDE = result("preference", "pairwise", selected="right")
 
 
-def told(folder: Path, *tasks: object) -> list[tuple[Any, ...]]:
-    """Who said what of which pair: s, c, the preference, and whether they cannot say."""
-    found = read_label_studio(write(folder, tasks))
-    assert (found.cancelled, found.empty, found.superseded) == (0, 0, 0)
-    said = [(one, one.answer) for one in found.judgements]
-    assert said[0][1].seconds == 37.426 and {one.note for _, one in said} == {"", "too dark"}
+def read(folder: Path, *tasks: object) -> list[tuple[Any, ...]]:
+    """Annotator, pair, s, c, preference and "can't say" of each judgement."""
+    export = read_label_studio(write(folder, tasks))
+    assert (export.cancelled, export.empty, export.superseded) == (0, 0, 0)
+    rows = [(statement, statement.answer) for statement in export.judgements]
+    assert rows[0][1].seconds == 37.426
+    assert {answer.note for _, answer in rows} == {"", "too dark"}
     return [
-        (one.annotator, one.left + one.right, *answer.numbers, answer.preference, answer.cant_say)
-        for one, answer in said
+        (row.annotator, row.left + row.right, *answer.numbers, answer.preference, answer.cant_say)
+        for row, answer in rows
     ]
 
 
 def test_json_with_several_annotations_a_task(tmp_path: Path) -> None:
-    assert told(
+    assert read(
         tmp_path,
         task(
             annotation(4, number("similarity", 80), number("difference", -10), NOTE),
@@ -99,7 +100,7 @@ def test_json_with_several_annotations_a_task(tmp_path: Path) -> None:
 
 
 def test_json_min(tmp_path: Path) -> None:
-    assert told(
+    assert read(
         tmp_path,
         minimal(similarity=[{"number": 80}], difference=[{"number": -10}], note="too dark"),
         minimal(annotator="bob@example.com", difference=[{"number": 25}]),
@@ -115,21 +116,21 @@ def test_json_min(tmp_path: Path) -> None:
 
 def test_what_is_left_out_is_counted(tmp_path: Path) -> None:
     def counts(*tasks: object) -> tuple[int, int, int]:
-        found = read_label_studio(write(tmp_path, list(tasks)))
-        assert found.judgements == [] or found.judgements[0].answer.similarity == 0.8
-        return found.empty, found.cancelled, found.superseded
+        export = read_label_studio(write(tmp_path, list(tasks)))
+        assert export.judgements == [] or export.judgements[0].answer.similarity == 0.8
+        return export.empty, export.cancelled, export.superseded
 
-    said = number("similarity", 80)
+    slider = number("similarity", 80)
     # A tie leaves no result, and is not a zero.
-    assert counts(task(annotation(4), annotation(5, said)), minimal()) == (2, 0, 0)
-    assert counts(task(annotation(4, said, was_cancelled=True)), task()) == (0, 1, 0)
-    late = annotation(4, said, updated_at="2024-05-01T00:00:00Z")
+    assert counts(task(annotation(4), annotation(5, slider)), minimal()) == (2, 0, 0)
+    assert counts(task(annotation(4, slider, was_cancelled=True)), task()) == (0, 1, 0)
+    late = annotation(4, slider, updated_at="2024-05-01T00:00:00Z")
     early = annotation(4, number("similarity", 20), updated_at="2024-04-01T00:00:00Z")
     assert counts(task(late, early)) == counts(task(early, late)) == (0, 0, 1)
     undated = annotation(4, number("similarity", 20), updated_at=None, created_at=None)
     assert counts(task(late, undated)) == counts(task(undated, late)) == (0, 0, 1)
     # Only results are answers, whatever else an annotation has.
-    assert counts(task(annotation(4, said, note={}), annotation(5, similarity=5))) == (1, 0, 0)
+    assert counts(task(annotation(4, slider, note={}), annotation(5, similarity=5))) == (1, 0, 0)
 
 
 @pytest.mark.parametrize(
@@ -181,23 +182,20 @@ def test_the_config(kind: Any) -> None:
     root = ElementTree.fromstring(labelling_config(project))
     (cannot_say,) = root.iterfind("./Choices[@name='cannot_say']/Choice")
     assert cannot_say.get("value") == "Can't say"
-    sliders = {one.get("name"): one for one in root.iter("Number")}
+    sliders = {control.get("name"): control.attrib for control in root.iter("Number")}
     assert set(sliders) == {"similarity", "difference"}
     for name, low in (("similarity", "0"), ("difference", "-100")):
-        given = sliders[name].attrib
-        assert given["toName"] == "left"  # one object: with two, nothing is saved
-        assert (given["min"], given["max"], given["step"]) == (low, "100", "1")
-        assert given["slider"] == "true"
-        assert "defaultValue" not in given
-        assert "required" not in given
-    shown = {
-        one.get("name"): one.get("value") for one in root.iter() if one.get("value", "")[:1] == "$"
+        slider = sliders[name]
+        assert slider["toName"] == "left"  # one object: with two, nothing is saved
+        assert (slider["min"], slider["max"], slider["step"]) == (low, "100", "1")
+        assert slider["slider"] == "true" and not {"defaultValue", "required"} & {*slider}
+    variables = [tag for tag in root.iter() if tag.get("value", "").startswith("$")]
+    assert {tag.get("name"): tag.get("value") for tag in variables} == {
+        "left": "$left",
+        "right": "$right",
     }
-    assert shown == {"left": "$left", "right": "$right"}
-    assert {one.tag for one in root.iter() if one.get("name") == "left"} == {
-        "Image" if kind == "image" else "Text"
-    }
-    values = [one.get("value") for one in root.iter("Header")]
+    assert {tag.tag for tag in variables} == {"Image" if kind == "image" else "Text"}
+    values = [header.get("value") for header in root.iter("Header")]
     assert "A & B <c>" in values
     assert '“$x "same"?”' in values  # not the name of a variable
     for control in root.iter():
@@ -210,8 +208,8 @@ def test_addresses_of_images(tmp_path: Path) -> None:
         (tmp_path / "f" / name).write_bytes(b"\x89PNG\r\n\x1a\n")
     project, _ = create_project(tmp_path / "p", tmp_path / "f")
     with Store.open(project) as store:
-        (one,) = tasks(project, store.items, store.pairs(), "https://x.example/")
-    assert {one["data"]["left"], one["data"]["right"]} == {
+        (pair,) = tasks(project, store.items, store.pairs(), "https://x.example/")
+    assert {pair["data"]["left"], pair["data"]["right"]} == {
         "https://x.example/a%20b.png",
         "https://x.example/sub/%C3%B6%26c.png",
     }

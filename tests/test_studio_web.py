@@ -405,7 +405,7 @@ def test_a_webhook_that_redirects_or_talks_nonsense_is_tried_again(
         studio.visit().answer()
     assert hook.paths == ["/judged"] * 3
     (line,) = [text for text in caplog.messages if "webhook" in text]
-    assert line == "pairlearn annotate: the webhook was not told: HTTP 302"
+    assert line == "pairlearn annotate: the webhook could not be notified: HTTP 302"
 
 
 def test_a_webhook_that_cannot_be_told_is_told_later(
@@ -417,7 +417,9 @@ def test_a_webhook_that_cannot_be_told_is_told_later(
     with studio_of(tmp_path / "p", pairs=1, webhook=url) as studio:
         studio.visit().answer()
     (line,) = [text for text in caplog.messages if "webhook" in text]
-    assert "the webhook was not told: " in line and "\n" not in line and "secret" not in line
+    assert (
+        "the webhook could not be notified: " in line and "\n" not in line and "secret" not in line
+    )
     with serving(tmp_path / "p", studio.tokens, webhook=hook.url) as studio:
         visitor = studio.visit()
         again = {"pair": 1, "similarity": 0.9, "difference": 0.1, "key": "revised-1"}

@@ -261,7 +261,9 @@ def notify_completion(studio: Studio) -> None:
         except (httpx2.HTTPError, httpx2.InvalidURL, OSError, ValueError) as error:
             if wait is None:
                 studio.store.mark_told(False)
-                LOG.error("pairlearn annotate: the webhook was not told: %s", _reason(error))
+                LOG.error(
+                    "pairlearn annotate: the webhook could not be notified: %s", _reason(error)
+                )
             else:
                 time.sleep(wait)
 

@@ -1,4 +1,4 @@
-// The annotator's page: shows a pair, takes an answer, moves on once it is on disk.
+// The annotator's page: shows a pair, sends the answer, moves on once it is stored.
 
 import { Choices } from "./choices.js";
 import { Refused, Studio } from "./client.js";
@@ -17,13 +17,13 @@ const SPEAK_MS = 200;
 const at = (id) => document.getElementById(id);
 const { slot, mode, positive, negative, tutorial } = document.body.dataset;
 
-const given = new Map(); // what was answered on this visit, to start from after an undo
-const receipts = []; // their numbers, the last one last
+const drafts = new Map(); // the answers of this visit by pair, to start from after an undo
+const receipts = []; // the numbers of these answers, in order
 let task = null;
 let progress = null;
 let lesson = null; // the practice pair on show: { index, all, tries }, or { known }
 let busy = true;
-let confirmed = ""; // what the last Enter asked, and the next one confirms
+let confirmed = ""; // the question of the last Enter, which the next one confirms
 let speaking = 0;
 const clock = { since: 0, spent: 0 };
 const answers = mode === "graded" ? new Choices(choose)
@@ -182,7 +182,7 @@ function move(reply, word) {
 
 // ---- answering
 
-// What is sent of an answer: a level by its name, or numbers; nothing of one that can't be given.
+// The fields of an answer to send: the name of a level, or numbers; none for "can't say".
 function fields() {
   if (mode === "graded") return answers.state === null ? {} : { level: answers.state };
   const share = (value) => (value === null ? null : value / 100);
@@ -198,7 +198,7 @@ async function send(cantSay = false) {
   document.body.classList.add("sending");
   say("");
   const pair = task.pair;
-  given.set(pair, { state: answers.state, note: at("note").value });
+  drafts.set(pair, { state: answers.state, note: at("note").value });
   try {
     const reply = await studio.answer({
       pair,
@@ -280,14 +280,14 @@ async function undo() {
   try {
     const shown = task?.pair;
     const reply = await studio.undo(receipts.pop());
-    // A reply that was lost and asked for again: nothing undone now, and yet another pair.
+    // After a lost reply the request is repeated: nothing is undone then, yet the pair is another.
     if (!reply.undone && reply.task?.pair === shown) {
       busy = false;
       say(t("There is nothing to undo."));
       return;
     }
     move(reply, t("Taken back: answer it again."));
-    const before = task && given.get(task.pair);
+    const before = task && drafts.get(task.pair);
     if (!before) return;
     if (before.state !== null) answers.fill(before.state);
     at("note").value = before.note;
