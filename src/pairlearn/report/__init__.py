@@ -1,4 +1,4 @@
-"""Both reports: pages that need nothing but themselves, and a fitted model as such a page."""
+"""Self-contained pages, and the report about a fitted model."""
 
 from pairlearn.report.figures import save_figure as save_figure
 from pairlearn.report.html import write_page as write_page

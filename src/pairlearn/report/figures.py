@@ -1,4 +1,4 @@
-"""Figures of both reports: drawn into given axes, and put into a page or a file."""
+"""Figures of both reports, drawn into axes and embedded in a page or written to a file."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pairlearn.annotators import Manner
     from pairlearn.evaluation import CalibrationCurve, RocCurve
 
-_PAGE_COLOURS = {  # greys of the figures, and colours that are no method's, as the page has them
+_PAGE_COLOURS = {  # colours of the figures, by the page's own names for them
     **dict.fromkeys(("#000000", "#262626"), "ink"),
     **dict.fromkeys((GREY, "#999999", "#595959"), "soft"),
     **dict.fromkeys(("#e5e5e5", "#e6e6e6", "#cccccc"), "line"),
@@ -39,19 +39,19 @@ _COLOUR = re.compile("|".join(_PAGE_COLOURS), re.IGNORECASE)
 
 
 @contextmanager
-def styled(what: str) -> Iterator[None]:
-    """Matplotlib's settings of all figures; without it, an error that says what needs it."""
+def styled(purpose: str) -> Iterator[None]:
+    """Apply the style of all figures; without matplotlib, an error that names the purpose."""
     try:
         import matplotlib
     except ImportError:
-        raise missing_extra("plot", "matplotlib", what) from None
+        raise missing_extra("plot", "matplotlib", purpose) from None
     with matplotlib.rc_context(STYLE):
         yield
 
 
 @dataclass(frozen=True)
 class PageFigure:
-    """A figure of a page: its caption, the drawing, and what filters show and hide it by."""
+    """A figure of a page, with its caption; filters show and hide it by ``facets``."""
 
     title: str
     svg: Markup
@@ -65,10 +65,10 @@ def draw(
     size: tuple[float, float] = (3.6, 3.3),
     place: str = "",
 ) -> Markup:
-    """Inline SVG of what `plot` draws into axes of this size in inches.
+    """Draw with `plot` into axes of a size in inches; inline SVG.
 
-    ``alt`` describes the figure for screen readers; "" for mere decoration. ``place`` tells two
-    copies on one page apart.
+    ``alt`` describes the figure for screen readers; "" for mere decoration. ``place`` makes ids
+    unique where a page has two copies.
     """
     from markupsafe import Markup, escape
 
@@ -82,27 +82,27 @@ def draw(
     text = content.getvalue()
     text = re.sub(r"<metadata>.*?</metadata>|<style[^>]*>.*?</style>", "", text, flags=re.DOTALL)
     text = text[text.index("<svg") :].partition(">")[2]
-    # Groups are called alike in every figure, and what is referred to by its content.
+    # Groups have the same ids in every figure; what is referred to, ids made from its content.
     text = re.sub(r' id="[A-Za-z0-9.]+_\d+"', "", text)
-    own = f"f{zlib.crc32((place + alt + text).encode()):x}"
-    text = re.sub(r'(id="|href="#|url\(#)', rf"\g<1>{own}", text)
-    text = re.sub(r' (d|x|y|transform)="[^"]*"', lambda found: _shorter(found[0]), text)
-    text = _COLOUR.sub(lambda found: f"var(--{_PAGE_COLOURS[found[0].lower()]})", text)
-    said = f'role="img" aria-label="{escape(alt)}"' if alt else 'aria-hidden="true"'
+    prefix = f"f{zlib.crc32((place + alt + text).encode()):x}"
+    text = re.sub(r'(id="|href="#|url\(#)', rf"\g<1>{prefix}", text)
+    text = re.sub(r' (d|x|y|transform)="[^"]*"', lambda match: _rounded(match[0]), text)
+    text = _COLOUR.sub(lambda match: f"var(--{_PAGE_COLOURS[match[0].lower()]})", text)
+    role = f'role="img" aria-label="{escape(alt)}"' if alt else 'aria-hidden="true"'
     box = " ".join(f"{72 * side:g}" for side in size)
-    return Markup(f'<svg class="chart" viewBox="0 0 {box}" {said}>{text.strip()}')
+    return Markup(f'<svg class="chart" viewBox="0 0 {box}" {role}>{text.strip()}')
 
 
-def _shorter(attribute: str) -> str:
+def _rounded(attribute: str) -> str:
     return re.sub(r"\d+\.\d{2,}", lambda number: f"{float(number[0]):.1f}", attribute)
 
 
 def save_figure(
     figure: Figure, path: str | os.PathLike[str], description: str | None = None
 ) -> Path:
-    """Write a figure to a .png, .svg or .pdf file, atomically; the file.
+    """Write a figure to a .png, .svg or .pdf file, atomically.
 
-    ``description``, what it shows, such as its numbers as JSON, is kept in the file.
+    ``description``, such as its numbers as JSON, is kept in the metadata. Returns the path.
     """
     path = Path(path)
     kind = path.suffix.removeprefix(".")
@@ -121,7 +121,7 @@ def save_figure(
 
 def plot_calibration(curve: CalibrationCurve, ax: Axes) -> Axes:
     """Predicted probabilities against the shares that the judgements imply."""
-    values = np.array([(one.value, one.low, one.high) for one in curve.implied])
+    values = np.array([(rate.value, rate.low, rate.high) for rate in curve.implied])
     known = ~np.isnan(values[:, 0])
     value, low, high = values[known].T
     _diagonal(ax)
@@ -131,7 +131,7 @@ def plot_calibration(curve: CalibrationCurve, ax: Axes) -> Axes:
 
 
 def plot_roc(curve: RocCurve, ax: Axes) -> Axes:
-    """Found positives against false alarms, for every threshold."""
+    """True positive rate against false positive rate, for every threshold."""
     _diagonal(ax)
     some = evenly(len(curve.thresholds), 400)
     ax.plot(curve.false_positive_rate[some], curve.true_positive_rate[some], color=BLUE)
@@ -139,7 +139,7 @@ def plot_roc(curve: RocCurve, ax: Axes) -> Axes:
 
 
 def plot_histogram(probabilities: Any, threshold: float, ax: Axes) -> Axes:
-    """How often the model gives which probability, and where it decides."""
+    """Histogram of predicted probabilities, and the threshold."""
     ax.hist(probabilities, bins=20, range=(0, 1), color=BLUE, edgecolor="white", linewidth=0.7)
     ax.axvline(threshold, color="black", ls="--", lw=0.9)
     return label_axes(ax, "predicted probability of positive", "items", y_unit="number")
@@ -159,7 +159,7 @@ def plot_learning(history: Sequence[Mapping[str, float]], ax: Axes) -> Axes:
 def plot_annotators(manners: Sequence[Manner], ax: Axes) -> Axes:
     """Guesses, leans and spread of every annotator, with 95% intervals.
 
-    Those who give one answer to everything have a name and no marks.
+    Annotators who always give the same answer have a name and no marks.
     """
     kinds = {
         "guesses": ("o", BLUE, "guesses", "guesses_error"),
@@ -167,11 +167,11 @@ def plot_annotators(manners: Sequence[Manner], ax: Axes) -> Axes:
         "lean to the right": ("s", GREEN, "lean_right", "right_error"),
         "spread": ("D", GREY, "spread", "spread_error"),
     }
-    known = [place for place, one in enumerate(manners) if not one.constant]
+    known = [number for number, manner in enumerate(manners) if not manner.constant]
     ax.axvline(0, color="black", ls="--", lw=0.9)
     for number, (name, (marker, color, *columns)) in enumerate(kinds.items()):
         value, error = (
-            np.array([getattr(manners[place], column) for place in known]) for column in columns
+            np.array([getattr(manners[k], column) for k in known]) for column in columns
         )
         # Shares and spreads are never below 0; leans may be.
         low = value - 1.96 * error if "lean" in name else np.maximum(value - 1.96 * error, 0)
@@ -180,8 +180,8 @@ def plot_annotators(manners: Sequence[Manner], ax: Axes) -> Axes:
         span = [value - low, high - value]
         ax.errorbar(value, at, xerr=span, fmt=marker, color=color, ms=5, lw=1.3, label=name)
     names = [
-        _label(one.name, number) + " (constant)" * one.constant
-        for number, one in enumerate(manners, 1)
+        _label(manner.name, number) + " (constant)" * manner.constant
+        for number, manner in enumerate(manners, 1)
     ]
     ax.set_yticks(range(len(manners)), names, parse_math=False)
     ax.set_ylim(len(manners) - 0.4, -0.6)
@@ -191,7 +191,7 @@ def plot_annotators(manners: Sequence[Manner], ax: Axes) -> Axes:
 
 
 def evenly(count: int, most: int) -> Any:
-    """At most so many places among so many, both ends included.
+    """At most `most` indices below `count`, evenly spaced, both ends included.
 
     Examples
     --------
@@ -202,7 +202,7 @@ def evenly(count: int, most: int) -> Any:
 
 
 def _label(name: str, number: int) -> str:
-    """A name as far as fonts have its letters, in so many that they fit."""
+    """A name, cut to fit; a number where fonts may lack its letters."""
     fits = name.isprintable() and all(ord(letter) < 256 or letter in "“”’" for letter in name)
     return name[:24] if name and fits else f"annotator {number}"
 

@@ -1,4 +1,4 @@
-"""Pages that need nothing but themselves: one HTML file, no network, no font, no library.
+"""Self-contained pages: one HTML file, no network, no font, no library.
 
 Templates are Jinja2's and escape what they show. Figures are matplotlib's, as inline SVG in
 the colours of the page, which follow the reader's light or dark setting.
@@ -24,17 +24,17 @@ from pairlearn.atomic import replacing
 from pairlearn.style import FAMILIES, method_style
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
-"""What the browser may load for a page: nothing that is not in it."""
+"""Content security policy: the browser loads nothing from outside the page."""
 
 STEPS = (0.002, 0.006, 0.015)
-"""Differences from which on a cell is tinted, more and more."""
+"""Differences from which on a cell has the first, second and third tint."""
 
-# What HTML does not admit: controls but tab and newline, and halves of characters.
+# Not allowed in HTML: control characters but tab and newline, and lone surrogates.
 _FORBIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 
 
 class TableCell(NamedTuple):
-    """What a cell shows, what a column of numbers is sorted by, and classes of the stylesheet."""
+    """The text of a cell, the number to sort by, and classes of the stylesheet."""
 
     text: str
     value: float | None = None
@@ -43,9 +43,9 @@ class TableCell(NamedTuple):
 
 @dataclass(frozen=True)
 class HtmlTable:
-    """A table that sorts by a click on a column's title.
+    """A table that is sorted by a click on a column's title.
 
-    ``facets`` has for each row what filters show and hide it by; empty without filters.
+    Filters, if the page has any, show and hide each row by its ``facets``.
     """
 
     caption: str
@@ -61,7 +61,7 @@ class HtmlTable:
 
 
 def render(template: str, **values: Any) -> str:
-    """A page from a template of this package."""
+    """Render a template of this package."""
     page = _environment().get_template(template).render(policy=POLICY, **values)
     return _FORBIDDEN.sub("�", page)
 
@@ -79,18 +79,18 @@ def write_page(path: Path, page: str, inputs: Sequence[Path] = ()) -> int:
 
 
 def _provenance(inputs: Sequence[Path]) -> str:
-    """When and with what a page was made, and from which files."""
+    """Date, versions and input files of a page."""
     from pairlearn.estimators.measuring import digest
 
     sums = [f"{path.name} {digest(path)[:16]}…" for path in inputs]
     versions = (f"{name} {metadata.version(name)}" for name in ("torch", "numpy"))
-    made = f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
-    with_ = ", ".join([f"Python {platform.python_version()}", *versions])
-    return f"{made}; {with_}." + (f" SHA-256 of the inputs: {', '.join(sums)}." if sums else "")
+    date = f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
+    software = ", ".join([f"Python {platform.python_version()}", *versions])
+    return f"{date}; {software}." + (f" SHA-256 of the inputs: {', '.join(sums)}." if sums else "")
 
 
 def mark_code(text: str) -> Markup:
-    """A message with its code in backticks as elements."""
+    """Turn backticks in a message into code elements."""
     return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
 
 
@@ -148,25 +148,26 @@ def difference_cell(difference: float | None) -> TableCell:
     return TableCell(f"{signed(difference)} {arrow}", difference, f"diff {side}-{size}")
 
 
-def _interval(found: Any) -> str:
-    """The ends of an estimate's interval, or a dash where it is not defined."""
-    return "–" if math.isnan(found.value) else f"{found.low:.3f} to {found.high:.3f}"
+def _interval(estimate: Any) -> str:
+    """The interval of an estimate, or a dash where it is undefined."""
+    return "–" if math.isnan(estimate.value) else f"{estimate.low:.3f} to {estimate.high:.3f}"
 
 
 @cache
 def _environment() -> Any:
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    made = Environment(
+    environment = Environment(
         loader=PackageLoader("pairlearn.report"), autoescape=True, undefined=StrictUndefined,
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
-    made.filters |= {"percent": percent, "interval": _interval, "signed": signed, "code": mark_code}
-    made.globals |= {
+    filters = {"percent": percent, "interval": _interval, "signed": signed, "code": mark_code}
+    environment.filters |= filters
+    environment.globals |= {
         "HtmlTable": HtmlTable,
         "cell": TableCell,
         "number": number_cell,
         "version": pairlearn.__version__,
         "methods": {family: method_style(family) for family in FAMILIES},
     }
-    return made
+    return environment

@@ -1,4 +1,4 @@
-"""A fitted model beside the people who judged, as a page for readers who do not know the method."""
+"""The report about a fitted model: a page for readers who do not know the method."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ if TYPE_CHECKING:
     from pairlearn.estimators import PairClassifier
 
 SHOWN = 12
-"""Pairs on which model and annotators are furthest apart that are named."""
+"""Pairs in the table of disagreements."""
 MOST_PEOPLE = 30
-"""Annotators that are drawn; the table has all."""
+"""Annotators in the figure; the table has all."""
 MOST_DOTS = 2000
-"""Judgements that are drawn; of more, as many evenly from the whole table."""
+"""Judgements in the figure, spread evenly over the table."""
 
 
 @dataclass(frozen=True)
@@ -61,13 +61,13 @@ class Disagreement:
 
 @dataclass(frozen=True)
 class Measured:
-    """A model, judged pairs, and what they tell about it; see `measure`.
+    """The contents of a report; see `measure`.
 
-    ``model`` and ``pairs`` are their names, ``table`` the pairs with a similarity or a difference,
-    ``warnings`` reasons for doubt, ``probabilities`` those of the different items in the pairs.
-    ``roc``, ``calibration`` and ``band`` are there where the judgements allow them; ``reasons``
-    says why not. ``disagreements`` are the pairs on which annotators and model are furthest apart,
-    ``history`` is that of the training, ``facts`` are about the model.
+    ``model`` and ``pairs`` are names, ``table`` has the pairs with a similarity or a difference,
+    and ``probabilities`` are those of their distinct items. ``roc``, ``calibration`` and ``band``
+    are None where the judgements do not allow them, and ``reasons`` says why. ``disagreements`` are
+    the pairs on which annotators and model are furthest apart, ``history`` is that of the training,
+    and ``facts`` describe the model.
     """
 
     model: str
@@ -114,14 +114,14 @@ def measure(
     band: Plausible | None = None,
     warnings: Sequence[str] = (),
 ) -> Measured:
-    """Compute what a report shows beside an evaluation.
+    """Compute the contents of a report.
 
     Parameters
     ----------
     classifier, items, table, evaluation
         A fitted `PairClassifier`, and its `Evaluation` on the pairs.
     names : (model, pairs)
-        Names of both.
+        Their names on the page.
     source : path-like
         The file of the items, for messages.
     threshold, prior : float
@@ -141,41 +141,39 @@ def measure(
     needed, places = np.unique(ends, return_inverse=True)
     z = log_odds(classifier, items[needed], source)
     both = z[places.reshape(ends.shape)]
-    (p, p_prime), labels = sigmoid(both).T, used.labels()
-    given: tuple[Any, ...] = (*both.T, labels)
-    options: dict[str, Any] = {"weight": used.weight, "confidence": evaluation.confidence}
-    curves: dict[str, Any] = {}
-    reasons: dict[str, str] = {}
-    computed: dict[str, Callable[[], Any]] = {
-        "roc": lambda: roc_curve(*given, weight=used.weight),
-        "calibration": lambda: calibration_curve(
-            p, p_prime, labels, prior=prior, items=ends, **options
-        ),
+    p, p_prime = sigmoid(both).T
+    labels, weight = used.labels(), used.weight
+    calibration: Any = {"prior": prior, "items": ends, "confidence": evaluation.confidence}
+    computations: dict[str, Callable[[], Any]] = {
+        "roc": lambda: roc_curve(both[:, 0], both[:, 1], labels, weight=weight),
+        "calibration": lambda: calibration_curve(p, p_prime, labels, weight=weight, **calibration),
     }
-    for name, compute in computed.items():
+    curves: dict[str, Any] = dict.fromkeys(computations)
+    reasons: dict[str, str] = {}
+    for name, compute in computations.items():
         try:
             curves[name] = compute()
-        except ValueError as error:  # judgements of one kind alone do not tell it
-            curves[name], reasons[name] = None, str(error)
-    checked = check(table, items=items, prior=prior)
+        except ValueError as error:  # it takes both kinds of judgement
+            reasons[name] = str(error)
+    report = check(table, items=items, prior=prior)
     return Measured(
         model=names[0],
         pairs=names[1],
         evaluation=evaluation,
         threshold=threshold,
         warnings=tuple(warnings),
-        check=checked,
+        check=report,
         table=used,
         probabilities=sigmoid(z),
         band=band,
         **curves,
         reasons=reasons,
-        annotators=compare_annotators(used, both, checked.crowd),
+        annotators=compare_annotators(used, both, report.crowd),
         disagreements=_disagreements(used, both),
-        # Of every epoch, or of every round where a scikit-learn classifier was completed.
+        # One row for each epoch, or for each round of a scikit-learn classifier.
         history=[
-            {"epoch": float(place), **row}
-            for place, row in enumerate(getattr(classifier, "history_", []), 1)
+            {"epoch": float(number), **row}
+            for number, row in enumerate(getattr(classifier, "history_", []), 1)
         ],
         facts=_facts(classifier),
         classes=(str(classifier.classes_[0]), str(classifier.classes_[1])),
@@ -183,34 +181,28 @@ def measure(
 
 
 def _disagreements(table: PairTable, both: Floats) -> tuple[Disagreement, ...]:
-    model, said = model_labels(both), table.to_array()
-    far = np.nansum((said - model) ** 2, axis=1)
-    who = np.full(len(table), "") if table.annotator is None else table.annotator
+    model, answers = model_labels(both), table.to_array()
+    distance = np.nansum((answers - model) ** 2, axis=1)
+    names = np.full(len(table), "") if table.annotator is None else table.annotator
     return tuple(
         Disagreement(
             str(table.left[row]),
             str(table.right[row]),
-            str(who[row]),
-            (float(said[row, 0]), float(said[row, 1])),
-            (float(model[row, 0]), float(model[row, 1])),
+            str(names[row]),
+            answers=tuple(answers[row].tolist()),
+            model=tuple(model[row].tolist()),
         )
-        for row in np.argsort(-far, kind="stable")[:SHOWN]
+        for row in np.argsort(-distance, kind="stable")[:SHOWN]
     )
 
 
 def _facts(classifier: PairClassifier) -> dict[str, str]:
-    stated = classifier.prior
+    model, origin = classifier.model, "estimated" if classifier.prior == "estimate" else "stated"
     facts = {
         "Risk": f"{classifier.risk}, correction {classifier.correction}",
-        "Model": (
-            classifier.model
-            if isinstance(classifier.model, str)
-            else type(classifier.model).__name__
-        ),
+        "Model": model if isinstance(model, str) else type(model).__name__,
         "Features of an item": f"{classifier.n_features_in_:,}",
-        "Share of positives in training": (
-            f"{classifier.prior_:.3f}" + (" (estimated)" if stated == "estimate" else " (stated)")
-        ),
+        "Share of positives in training": f"{classifier.prior_:.3f} ({origin})",
         "Weights of epoch": f"{classifier.n_iter_:,}",
     }
     if hasattr(classifier, "encoder_"):
@@ -219,18 +211,18 @@ def _facts(classifier: PairClassifier) -> dict[str, str]:
         facts["Meant for a share of positives of"] = f"{float(classifier.target_prior):g}"
     if not math.isclose(classifier.shift_, 0.0):
         facts["Shift of the log-odds"] = f"{classifier.shift_:+.3f}"
-    before = getattr(classifier, "trained_on_", None)
-    if isinstance(before, dict):
+    trained_on = getattr(classifier, "trained_on_", None)
+    if isinstance(trained_on, dict):
         facts |= {
             f"Trained on: {name.replace('_', ' ')}": str(value)
-            for name, value in before.items()
+            for name, value in trained_on.items()
             if isinstance(value, str | int) and "sha256" not in name
         }
     return facts
 
 
 def build_report(measured: Measured) -> str:
-    """Lay out a report about a model as a page of HTML that needs nothing beside itself.
+    """Render a report as a self-contained page of HTML.
 
     Examples
     --------
@@ -240,8 +232,8 @@ def build_report(measured: Measured) -> str:
     >>> data, other = simulate(pairs=120, seed=0), simulate(pairs=120, seed=1)
     >>> pairs, labels = other.items.features[other.pairs.ids()], other.pairs.labels()
     >>> model = PairClassifier(model="linear", epochs=5, random_state=0).fit(pairs, labels)
-    >>> found = model.evaluate(data.items.features[data.pairs.ids()], data.pairs.labels())
-    >>> page = build_report(measure(model, data.items, data.pairs, found, names=("m", "p")))
+    >>> evaluation = model.evaluate(data.items.features[data.pairs.ids()], data.pairs.labels())
+    >>> page = build_report(measure(model, data.items, data.pairs, evaluation, names=("m", "p")))
     >>> page.startswith("<!doctype html>"), "as the annotators see it" in page
     (True, True)
     """
@@ -249,7 +241,7 @@ def build_report(measured: Measured) -> str:
         "model.html",
         title=f"{measured.model}: how good is it?",
         measured=measured,
-        found=measured.evaluation,
+        evaluation=measured.evaluation,
         charts=_charts(measured),
         foot=(
             f"from the model {measured.model} and {measured.evaluation.n:,} judged pairs of "
@@ -260,40 +252,36 @@ def build_report(measured: Measured) -> str:
 
 def _charts(measured: Measured) -> dict[str, Markup]:
     """The figures that there are data for."""
-    items, labels = measured.probabilities, measured.table.labels()
-    charts = {
-        "plane": figures.draw(
-            partial(_plot_judgements, measured),
-            f"{len(labels):,} judgements in the plane of difference and similarity",
-            (5.2, 4.4),
-        ),
-        "histogram": figures.draw(
-            partial(figures.plot_histogram, items, measured.threshold),
-            f"Histogram of the probabilities of {len(items):,} items, of which "
-            f"{(items > measured.threshold).sum():,} are called positive",
-        ),
-    }
+    p, n = measured.probabilities, len(measured.table)
+    alt = f"{n:,} judgements in the plane of difference and similarity"
+    charts = {"plane": figures.draw(partial(_plot_judgements, measured), alt, (5.2, 4.4))}
+    alt = (
+        f"Histogram of the probabilities of {len(p):,} items, of which "
+        f"{(p > measured.threshold).sum():,} are called positive"
+    )
+    plot: Any = partial(figures.plot_histogram, p, measured.threshold)
+    charts["histogram"] = figures.draw(plot, alt)
     if (curve := measured.calibration) is not None:
-        told = "; ".join(
-            f"{percent(float(at))} predicted, {percent(one.value)} implied"
-            for at, one in zip(curve.predicted, curve.implied, strict=True)
+        bins = (
+            f"{percent(float(predicted))} predicted, {percent(implied.value)} implied"
+            for predicted, implied in zip(curve.predicted, curve.implied, strict=True)
         )
-        plot: Any = partial(figures.plot_calibration, curve)
-        charts["calibration"] = figures.draw(plot, f"Calibration curve: {told}")
+        plot = partial(figures.plot_calibration, curve)
+        charts["calibration"] = figures.draw(plot, f"Calibration curve: {'; '.join(bins)}")
     if measured.roc is not None:
-        area = f"ROC curve with the area {measured.evaluation.roc_auc.value:.3f}"
-        charts["roc"] = figures.draw(partial(figures.plot_roc, measured.roc), area)
-    people = {one.name: one.manner for one in measured.annotators if one.manner is not None}
-    if people:
-        told = "; ".join(f"{one.name} {one.words}" for one in measured.annotators)
-        plot = partial(figures.plot_annotators, list(people.values())[:MOST_PEOPLE])
-        size = (5.2, 1.2 + 0.42 * min(len(people), MOST_PEOPLE))
-        charts["annotators"] = figures.draw(plot, told, size)
+        alt = f"ROC curve with the area {measured.evaluation.roc_auc.value:.3f}"
+        charts["roc"] = figures.draw(partial(figures.plot_roc, measured.roc), alt)
+    manners = [row.manner for row in measured.annotators if row.manner is not None]
+    if manners:
+        alt = "; ".join(f"{row.name} {row.words}" for row in measured.annotators)
+        plot = partial(figures.plot_annotators, manners[:MOST_PEOPLE])
+        size = (5.2, 1.2 + 0.42 * min(len(manners), MOST_PEOPLE))
+        charts["annotators"] = figures.draw(plot, alt, size)
     history = [row for row in measured.history if np.isfinite(row.get("risk", np.nan))]
     if len(history) > 1:
         first, last = history[0]["risk"], history[-1]["risk"]
-        told = f"Learning curve: the risk from {first:.3f} to {last:.3f} in {len(history)} rounds"
-        charts["learning"] = figures.draw(partial(figures.plot_learning, history), told, (5.2, 3.2))
+        alt = f"Learning curve: the risk from {first:.3f} to {last:.3f} in {len(history)} rounds"
+        charts["learning"] = figures.draw(partial(figures.plot_learning, history), alt, (5.2, 3.2))
     return charts
 
 
@@ -301,13 +289,13 @@ def _plot_judgements(measured: Measured, ax: Axes) -> None:
     labels = measured.table.labels()
     plot_plane(labels[figures.evenly(len(labels), MOST_DOTS)], ax)
     if measured.disagreements:
-        s, c = zip(*(one.answers for one in measured.disagreements), strict=True)
+        s, c = zip(*(pair.answers for pair in measured.disagreements), strict=True)
         ax.plot(c, s, "D", ms=5, mfc="none", mec="black", zorder=4)
 
 
 @dataclass(frozen=True)
 class AnnotatorRow:
-    """One annotator: how many judgements, and in ``words`` how they answer.
+    """One annotator: number of judgements, and in ``words`` how they answer.
 
     ``model_gap`` is the mean distance in s and in c to the model's answers, NaN where there are
     none; ``manner`` has guesses, leans and precision, where known.
@@ -323,9 +311,9 @@ class AnnotatorRow:
 def compare_annotators(
     table: PairTable, log_odds: Floats, crowd: Crowd | None = None
 ) -> tuple[AnnotatorRow, ...]:
-    """Compare the annotators of a table with a model; no rows where it does not name them.
+    """Compare the annotators that a table names with a model.
 
-    `log_odds` (n, 2) are the model's, for both ends of each row; `crowd` is what is known already.
+    `log_odds` (n, 2) are the model's, for both ends of each row; `crowd` saves learning it again.
 
     Examples
     --------
@@ -336,14 +324,13 @@ def compare_annotators(
     """
     answers = Answers.of(table)
     crowd = crowd or Crowd.of(answers.judgements)
-    away = np.abs(table.to_array() - model_labels(log_odds))
-    given = ~np.isnan(away)
+    gaps = np.abs(table.to_array() - model_labels(log_odds))
     return tuple(
         AnnotatorRow(
             str(name),
             int(mine.sum()),
             crowd.words(str(name)),
-            float(away[mine][given[mine]].mean()) if given[mine].any() else np.nan,
+            float(np.nanmean(gaps[mine])) if np.isfinite(gaps[mine]).any() else np.nan,
             crowd.manners.get(str(name)),
         )
         for name in answers.annotators
@@ -352,5 +339,5 @@ def compare_annotators(
 
 
 def model_labels(log_odds: Floats) -> Floats:
-    """Similarity and difference (n, 2) as a model sees them, from log-odds of both ends."""
+    """Similarity and difference (n, 2) by a model, from its log-odds of both ends."""
     return np.asarray(PairLabels.from_posteriors(*sigmoid(log_odds).T).to_array())
