@@ -1,4 +1,4 @@
-"""A model as a folder: ``model.safetensors`` and ``config.json``. No pickle, ever.
+"""The files of a model folder: ``model.safetensors`` and ``config.json``. No pickle, ever.
 
 ``config.json`` is one object:
 
@@ -7,18 +7,18 @@
     pairlearn, torch   the versions that wrote it
     tensors    name → {"dtype": "float32", "shape": [300, 16]}
     size, digest       bytes and SHA-256 of model.safetensors
-    config     what the writer wanted to keep: any JSON
+    config     any JSON of the writer
     checksum   SHA-256 of all the others, as JSON with sorted keys and no spaces
 
-Reading executes nothing that the folder holds, opens only these two files, and checks every length
-before it allocates. The checksums detect damage and careless edits, not an attacker, who can
-compute them as well: tensors and JSON are all that one can plant.
+Reading executes no code of the folder, opens only these two files, and checks every length before
+it allocates. The checksums detect damage and careless edits, not an attacker, who can compute them
+too but can plant only tensors and JSON.
 
 **Writing.** The new folder is written and synced beside the old one as ``.NAME.HEX.part``. Then
 the old one is renamed to ``.NAME.previous``, the new one takes its name, and the old one is
 removed. A crash between the two renames leaves ``.NAME.previous``, which `read_folder` then
-reads. There is a whole model at every moment, and a folder that holds anything else than a
-pairlearn model is never replaced.
+reads. There is a complete model at every moment, and a folder with anything other than a pairlearn
+model is never replaced.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ LARGEST_CONFIG = 64 * 2**20
 
 
 class Head(msgspec.Struct):
-    """What tells whether ``config.json`` is to be read."""
+    """The keys of ``config.json`` that show whether this version can read it."""
 
     format: str
     version: Annotated[int, msgspec.Meta(ge=1)]
@@ -53,7 +53,7 @@ class Head(msgspec.Struct):
 
 
 class Manifest(Head, forbid_unknown_fields=True):
-    """What ``config.json`` holds."""
+    """All keys of ``config.json``."""
 
     torch: str
     tensors: dict[str, Any]
@@ -64,7 +64,7 @@ class Manifest(Head, forbid_unknown_fields=True):
 
 
 class ModelFolderError(ValueError):
-    """A model folder that cannot be read or must not be written; the message says why."""
+    """A model folder cannot be read or must not be written."""
 
 
 def write_folder(
@@ -98,9 +98,10 @@ def write_folder(
     part.mkdir()
     try:
         with errors_naming(path):
-            _write_synced(part / TENSORS, data)
-            _write_synced(part / CONFIG, text + b"\n")
-            sync(part)
+            (part / TENSORS).write_bytes(data)
+            (part / CONFIG).write_bytes(text + b"\n")
+            for written in (part / TENSORS, part / CONFIG, part):
+                sync(written)
         _take_place(part, path)
     finally:
         shutil.rmtree(part, ignore_errors=True)
@@ -130,9 +131,9 @@ def read_folder(path: str | Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
 def _read_manifest(file: Path) -> Manifest:
     manifest = _read_json(file)
     try:
-        if (found_format := manifest.get("format")) != FORMAT:
+        if (name := manifest.get("format")) != FORMAT:
             raise ModelFolderError(
-                f"'format' is {found_format!r:.80}, not {FORMAT!r}: this is not a pairlearn model"
+                f"'format' is {name!r:.80}, not {FORMAT!r}: this is not a pairlearn model"
             )
         head = msgspec.convert(manifest, Head)
         if head.version > VERSION:
@@ -140,15 +141,15 @@ def _read_manifest(file: Path) -> Manifest:
                 f"version {head.version} of the format, written by pairlearn {head.pairlearn:.80}; "
                 f"this pairlearn ({pairlearn.__version__}) reads up to {VERSION}: update pairlearn"
             )
-        found = msgspec.convert(manifest, Manifest)
-        if _checksum(manifest) != found.checksum:
+        converted = msgspec.convert(manifest, Manifest)
+        if _checksum(manifest) != converted.checksum:
             raise ModelFolderError(
                 "the checksum does not fit: the file was damaged or changed after it was written. "
                 "Take it from a backup, or fit again"
             )
     except (ValueError, RecursionError) as error:
         raise ModelFolderError(f"{file}: {str(error)[:300]}") from None
-    return found
+    return converted
 
 
 def _read_json(file: Path) -> dict[str, Any]:
@@ -160,7 +161,7 @@ def _read_json(file: Path) -> dict[str, Any]:
 
 
 def _read_tensors(file: Path, manifest: Manifest) -> dict[str, Tensor]:
-    """Tensors of a file whose size, digest, names, types and shapes are as announced."""
+    """Read tensors whose size, digest, names, types and shapes must be as announced."""
     from safetensors import SafetensorError
     from safetensors.torch import load
 
@@ -184,18 +185,18 @@ def _read_tensors(file: Path, manifest: Manifest) -> dict[str, Tensor]:
 
 
 def check_tensors(tensors: Mapping[str, Tensor], kinds: Any, where: str, what: str) -> None:
-    """Refuse tensors that are not of these kinds, as `kind_of` gives them, by name."""
+    """Raise if the `kind_of` a tensor is not the one expected by name."""
     for name in sorted(set(tensors) | set(kinds)):
-        found = kind_of(tensors[name]) if name in tensors else None
-        if found != kinds.get(name):
+        kind = kind_of(tensors[name]) if name in tensors else None
+        if kind != kinds.get(name):
             raise ModelFolderError(
-                f"{where}: the tensor {name!r:.80} is {found or 'missing'!s:.200}, and {what} "
+                f"{where}: the tensor {name!r:.80} is {kind or 'missing'!s:.200}, and {what} "
                 f"{kinds.get(name) or 'no such tensor'!s:.200}"
             )
 
 
 def _read_bytes(file: Path, largest: int) -> bytes:
-    # A pipe or a device would be waited for: only regular files are opened.
+    # Opening a pipe or a device would block: only regular files are opened.
     if not file.is_file():
         raise ModelFolderError(f"{file}: there is no such file")
     try:
@@ -209,7 +210,7 @@ def _read_bytes(file: Path, largest: int) -> bytes:
 
 
 def kind_of(tensor: Tensor) -> dict[str, Any]:
-    """The type and the shape of a tensor, for JSON."""
+    """Type and shape of a tensor, for JSON."""
     return {"dtype": str(tensor.dtype).removeprefix("torch."), "shape": list(tensor.shape)}
 
 
@@ -229,10 +230,7 @@ def _serialised(tensors: Mapping[str, Tensor]) -> bytes:
 
 
 def check_replaceable(path: Path, *, overwrite: bool = True) -> None:
-    """Refuse a place where writing a model would destroy anything but a model.
-
-    Without `overwrite` a model is refused, too.
-    """
+    """Raise if a model written here would replace more than a model with `overwrite`."""
     for folder in (path, _previous(path)):
         if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
             raise ModelFolderError(f"{folder}: exists and is no folder; choose another place")
@@ -265,7 +263,7 @@ def _is_model(folder: Path) -> bool:
 def _take_place(part: Path, path: Path) -> None:
     previous = _previous(path)
     if path.exists():
-        # Whatever an earlier crash left is older than what stands at the path.
+        # Anything left by an earlier crash is older than the model at the path.
         shutil.rmtree(previous, ignore_errors=True)
         path.rename(previous)
     part.rename(path)
@@ -275,10 +273,3 @@ def _take_place(part: Path, path: Path) -> None:
 
 def _previous(path: Path) -> Path:
     return path.with_name(f".{path.name}.previous")
-
-
-def _write_synced(file: Path, data: bytes) -> None:
-    with file.open("wb") as stream:
-        stream.write(data)
-        stream.flush()
-        os.fsync(stream.fileno())

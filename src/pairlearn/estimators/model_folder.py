@@ -1,15 +1,15 @@
-"""A fitted estimator as a model folder, and back; `folder_format` says what the files are.
+"""Fitted estimators as model folders; `folder_format` describes the files.
 
 Everything is kept by kind, whatever the estimator calls it:
 
-    parameters    what ``get_params`` gives
+    parameters    the result of ``get_params``
     fitted        the attributes that end in "_": numbers, text, lists, records of `RECORDS`
     tensors       arrays of numbers as ``fitted.NAME``, the network's state as ``NAME.…``
-    networks      how to build each network; for a module of one's own, its class's name, and
-                  loading asks for an instance of it
+    networks      how to build each network; for a user's own module the name of its class, of
+                  which loading needs an instance
 
-A scikit-learn model inside is refused: only pickle keeps its state, and unpickling executes what a
-file says. Keep such a model with ``skops``, or keep the table of pairs and fit again.
+A scikit-learn model inside is refused: only pickle keeps its state, and unpickling executes code.
+Keep such a model with ``skops``, or keep the table of pairs and fit again.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ RECORDS: dict[str, Any] = {
 TYPES: dict[str, type] = {"text": str, "object": object}
 OBJECTS = ("preprocessor", "callbacks", "features")
 """Parameters that are never in a folder."""
-DEEPEST = 1000  # layers: building more would take long before it fails
+DEEPEST = 1000  # layers: building more takes long and then fails
 
 
 class Saved(msgspec.Struct):
-    """What a model folder keeps of an estimator, beside tensors."""
+    """The JSON part of a saved estimator."""
 
     estimator: str
     parameters: dict[str, Any]
@@ -76,7 +76,7 @@ def save_classifier(estimator: Any, path: str | Path, *, overwrite: bool = False
             )
             continue
         if isinstance(value, nn.Module):
-            networks[key] = _described(value)
+            networks[key] = _describe(value)
             for place, tensor in value.state_dict().items():
                 if not isinstance(tensor, Tensor):
                     raise ModelFolderError(
@@ -89,9 +89,9 @@ def save_classifier(estimator: Any, path: str | Path, *, overwrite: bool = False
         ):
             tensors[f"fitted.{key}"] = torch.as_tensor(value)
         else:
-            fitted[key] = _encoded(value, f"{name}.{key}")
+            fitted[key] = _encode(value, f"{name}.{key}")
     parameters = {
-        key: _encoded_parameter(key, value)
+        key: _encode_parameter(key, value)
         for key, value in estimator.get_params(deep=False).items()
     }
     saved = Saved(name, parameters, fitted, networks)
@@ -101,18 +101,18 @@ def save_classifier(estimator: Any, path: str | Path, *, overwrite: bool = False
 def load_classifier(
     cls: Any, path: str | Path, module: nn.Module | None = None, features: Any = None
 ) -> Any:
-    """Read an estimator of a class that `save_classifier` wrote.
+    """Read an estimator that `save_classifier` wrote.
 
-    ``module`` is an instance of the class that was saved, for networks of one's own; it is copied.
-    ``features`` is the fitted step, where the classifier was given one.
+    For a user's own network, ``module`` is an instance of its class; it is copied. ``features`` is
+    the fitted step, if the classifier was fitted with one.
     """
     try:
-        return _loaded(cls, path, module, features)
+        return _load(cls, path, module, features)
     except RecursionError:
         raise ModelFolderError(f"{path}: its config is nested too deeply") from None
 
 
-def _loaded(cls: Any, path: str | Path, module: nn.Module | None, features: Any) -> Any:
+def _load(cls: Any, path: str | Path, module: nn.Module | None, features: Any) -> Any:
     tensors, config = read_folder(path)
     try:
         saved = msgspec.convert(config, Saved)
@@ -138,15 +138,15 @@ def _loaded(cls: Any, path: str | Path, module: nn.Module | None, features: Any)
         case _ if features is not None:
             raise ModelFolderError(f"{path}: it was fitted without features: leave them out")
     for key, description in saved.networks.items():
-        state = _popped(tensors, f"{key}.")
-        network = _built(description, state, f"{path}: network {key!r:.80}", cls.__name__, module)
+        state = _pop(tensors, f"{key}.")
+        network = _build(description, state, f"{path}: network {key!r:.80}", cls.__name__, module)
         setattr(estimator, _attribute(cls, key, path), network)
-    for key, tensor in _popped(tensors, "fitted.").items():
+    for key, tensor in _pop(tensors, "fitted.").items():
         setattr(estimator, _attribute(cls, key, path), _array(tensor, f"{path}: {key}"))
     for name in tensors:
         raise ModelFolderError(f"{path}: tensor {name!r:.80} belongs to nothing")
     for key, value in saved.fitted.items():
-        setattr(estimator, _attribute(cls, key, path), _decoded(value, f"{path}: {key}"))
+        setattr(estimator, _attribute(cls, key, path), _decode(value, f"{path}: {key}"))
     if not isinstance(getattr(estimator, "encoder_", None), ItemEncoder | None):
         raise ModelFolderError(f"{path}: encoder_ is no ItemEncoder")
     return estimator
@@ -161,24 +161,24 @@ def _with_parameters(
     parameters = {}
     for key, value in saved.items():
         if isinstance(value, dict) and "object" in value:
-            # Objects are not in the folder: a module is given anew, the others are unset.
-            own = key == "model" and module is not None
-            parameters[key] = module if own else known[key]
+            # Objects are not in the folder: a module is passed again, the others are unset.
+            is_module = key == "model" and module is not None
+            parameters[key] = module if is_module else known[key]
         else:
-            parameters[key] = _decoded(value, f"{path}: parameter {key}")
+            parameters[key] = _decode(value, f"{path}: parameter {key}")
     return cls(**parameters)
 
 
-def _encoded_parameter(key: str, value: Any) -> Any:
-    """A parameter as JSON; for objects that are given anew on loading, their class's name."""
+def _encode_parameter(key: str, value: Any) -> Any:
+    """A parameter as JSON; of objects that loading needs again, the name of the class."""
     generator = isinstance(value, np.random.RandomState | np.random.Generator)
     function = callable(value) and not hasattr(value, "get_params")
     if generator or function or (key in OBJECTS and value is not None):
         return {"object": _full_name(value)}
-    return _encoded(value, f"parameter {key}")
+    return _encode(value, f"parameter {key}")
 
 
-def _described(network: nn.Module) -> dict[str, Any]:
+def _describe(network: nn.Module) -> dict[str, Any]:
     # Exact types: a subclass may compute something else.
     if type(network) is MLP:
         return {"kind": "mlp", "widths": list(network.widths), "norm": network.norm}
@@ -188,10 +188,10 @@ def _described(network: nn.Module) -> dict[str, Any]:
     return {"kind": "module", "class": _full_name(network)}
 
 
-def _built(
+def _build(
     description: Any, state: dict[str, Tensor], where: str, owner: str, module: nn.Module | None
 ) -> nn.Module:
-    """The network with this state; nothing is allocated but the tensors that were read."""
+    """Build a network with this state, allocating no other tensors."""
     kind = description.get("kind") if isinstance(description, dict) else None
     if kind == "module":
         wanted = str(description.get("class"))[:200]
@@ -205,7 +205,7 @@ def _built(
     elif module is not None:
         raise ModelFolderError(f"{where} is a built-in {kind!r:.80}: leave module out")
     else:
-        network = _built_in(description, where)
+        network = _build_known(description, where)
     if {tensor.dtype for tensor in state.values() if tensor.is_floating_point()} == {torch.float64}:
         network = network.double()
     kinds = {name: kind_of(tensor) for name, tensor in network.state_dict().items()}
@@ -214,7 +214,7 @@ def _built(
     return network.eval()
 
 
-def _built_in(description: Any, where: str) -> nn.Module:
+def _build_known(description: Any, where: str) -> nn.Module:
     error = ModelFolderError(f"{where} cannot be built from {description!r:.200}")
     with torch.device("meta"):
         match description:
@@ -231,8 +231,8 @@ def _built_in(description: Any, where: str) -> nn.Module:
     raise error
 
 
-def _encoded(value: Any, where: str) -> Any:
-    """A value as JSON; objects with one key stand for what JSON has not."""
+def _encode(value: Any, where: str) -> Any:
+    """A value as JSON, in which small objects stand for types that JSON lacks."""
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or isinstance(value, bool | int | str):
@@ -246,16 +246,16 @@ def _encoded(value: Any, where: str) -> Any:
                 "and lists of text"
             )
         kind = "text" if value.dtype.kind == "U" else "object"
-        return {"array": [_encoded(one, where) for one in value.tolist()], "type": kind}
+        return {"array": [_encode(item, where) for item in value.tolist()], "type": kind}
     if isinstance(value, list | tuple):
-        items = [_encoded(one, f"{where}[{k}]") for k, one in enumerate(value)]
+        items = [_encode(item, f"{where}[{k}]") for k, item in enumerate(value)]
         return items if isinstance(value, list) else {"tuple": items}
     if isinstance(value, dict) and all(isinstance(key, str) for key in value):
-        return {"dict": {key: _encoded(one, f"{where}[{key!r:.80}]") for key, one in value.items()}}
+        return {"dict": {key: _encode(v, f"{where}[{key!r:.80}]") for key, v in value.items()}}
     kind = type(value).__name__
     if kind in RECORDS:
         fields = {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
-        return {"record": kind, "fields": _encoded(fields, where)["dict"]}
+        return {"record": kind, "fields": _encode(fields, where)["dict"]}
     if hasattr(value, "get_params"):
         raise ModelFolderError(
             f"{where} is a scikit-learn {kind}, which only pickle could keep, and unpickling "
@@ -265,9 +265,9 @@ def _encoded(value: Any, where: str) -> Any:
     raise ModelFolderError(f"{where} is a {_full_name(value)}, which a model folder cannot keep")
 
 
-def _decoded(value: Any, where: str) -> Any:
+def _decode(value: Any, where: str) -> Any:
     if isinstance(value, list):
-        return [_decoded(one, where) for one in value]
+        return [_decode(item, where) for item in value]
     if not isinstance(value, dict):
         return value
     try:
@@ -275,16 +275,16 @@ def _decoded(value: Any, where: str) -> Any:
             case {"number": "inf" | "-inf" | "nan" as number}:
                 return float(number)
             case {"array": [*items], "type": "text" | "object" as kind}:
-                array: Any = np.array([_decoded(one, where) for one in items], TYPES[kind])
+                array: Any = np.array([_decode(item, where) for item in items], TYPES[kind])
                 if array.ndim != 1:
                     raise ValueError("a list inside an array")
                 return array
             case {"tuple": [*items]}:
-                return tuple(_decoded(one, where) for one in items)
+                return tuple(_decode(item, where) for item in items)
             case {"dict": dict(inner)}:
-                return {key: _decoded(one, where) for key, one in inner.items()}
+                return {key: _decode(v, where) for key, v in inner.items()}
             case {"record": str(kind), "fields": dict(fields)}:
-                return RECORDS[kind](**{key: _decoded(one, where) for key, one in fields.items()})
+                return RECORDS[kind](**{key: _decode(v, where) for key, v in fields.items()})
     except (KeyError, TypeError, ValueError, RecursionError) as error:
         raise ModelFolderError(f"{where}: {value!r:.80} is not readable: {error!s:.200}") from None
     raise ModelFolderError(f"{where}: {value!r:.80} is not readable")
@@ -298,14 +298,14 @@ def _array(tensor: Tensor, where: str) -> Any:
 
 
 def _attribute(cls: Any, name: str, path: str | Path) -> str:
-    """A name that may be set on an estimator: a fitted attribute, and no method of it."""
+    """Check that a name may be set on an estimator: a fitted attribute, not a method."""
     plain = name.isidentifier() and name.endswith("_") and not name.startswith("_")
     if not plain or hasattr(cls, name):
         raise ModelFolderError(f"{path}: {name!r:.80} is not a fitted attribute of {cls.__name__}")
     return name
 
 
-def _popped(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
+def _pop(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
     names = [name for name in tensors if name.startswith(prefix)]
     return {name.removeprefix(prefix): tensors.pop(name) for name in names}
 
