@@ -11,15 +11,15 @@ import stat
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
 
 from pairlearn.studio import Answer, Project, Store, StoreError, writer
 from pairlearn.studio.store_file import StoreFileError, copy_file, find_damage
-from studio_processes import Person, Place, check_outage_log, limit_files
+from studio_processes import Command, Person, Place, check_outage_log, limit_files
 from studio_store import make, rows, submit
 
 COUNT = "SELECT count(*) FROM answer"
@@ -45,7 +45,7 @@ def test_a_backup_is_one_file_for_its_owner(tmp_path: Path) -> None:
     assert rows(path, COUNT) == [(8,)]
     assert writer.restore(project, path).answers == 7
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    assert sorted(one.name for one in tmp_path.iterdir()) == ["copy.sqlite", "p"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["copy.sqlite", "p"]
     with pytest.raises(StoreError, match="already exists"):
         writer.back_up(project, path)
 
@@ -57,7 +57,7 @@ def test_a_copy_that_is_not_whole_does_not_appear(
     monkeypatch.setattr("pairlearn.studio.store_file.find_damage", lambda *_: "page 7 is lost")
     with pytest.raises(StoreFileError, match=r"not written whole \(page 7 is lost\)"):
         writer.back_up(project, tmp_path / "copy.sqlite")
-    assert [one.name for one in tmp_path.iterdir()] == ["p"]
+    assert [path.name for path in tmp_path.iterdir()] == ["p"]
 
 
 def answer(project: Project, first: int, last: int) -> None:
@@ -67,8 +67,8 @@ def answer(project: Project, first: int, last: int) -> None:
 
 
 def snapshots(project: Project) -> list[int]:
-    found = (project.folder / "backups").glob("auto-*")
-    return sorted(int(path.stem.removeprefix("auto-")) for path in found)
+    paths = (project.folder / "backups").glob("auto-*")
+    return sorted(int(path.stem.removeprefix("auto-")) for path in paths)
 
 
 def test_snapshots_are_few_and_the_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,8 +120,8 @@ def test_nobody_writes_while_a_backup_is_restored(
         return copy_file(connection, kept)
 
     monkeypatch.setattr(writer, "copy_file", copy_while_others_try)
-    done = writer.restore(project, path)
-    assert done.replaced is not None and done.replaced.exists()
+    restored = writer.restore(project, path)
+    assert restored.replaced is not None and restored.replaced.exists()
     with Store.open(project) as store:
         submit(store, 1, 7)
 
@@ -156,32 +156,32 @@ def test_a_snapshot_that_fails_is_told_once_and_stops_nobody(
     with Store.open(project) as store:
         for pair in range(1, 16):
             submit(store, 1, pair)
-    assert [one.getMessage() for one in caplog.records if "no snapshot" in one.getMessage()] != []
-    assert len(caplog.records) == 1
+    assert len(caplog.messages) == 1 and "no snapshot" in caplog.messages[0]
     assert rows(project.store_path, COUNT) == [(15,)]
 
 
-@pytest.mark.parametrize("harm", ["overwritten", "cut", "empty", "gone"])
+HARMS: dict[str, Callable[[Path], object]] = {
+    "overwritten": lambda path: path.write_bytes(b"no SQLite here\n" * 1000),
+    "cut": lambda path: os.truncate(path, 8192),
+    "empty": lambda path: os.truncate(path, 0),
+    "gone": Path.unlink,
+}
+
+
+@pytest.mark.parametrize("harm", HARMS)
 def test_the_way_back_from_a_file_that_is_lost(tmp_path: Path, harm: str) -> None:
     project = answered(tmp_path / "p")
     path, _ = writer.back_up(project)
-    if harm == "overwritten":
-        project.store_path.write_bytes(b"no SQLite here\n" * 1000)
-    elif harm == "cut":
-        os.truncate(project.store_path, 8192)
-    elif harm == "empty":
-        os.truncate(project.store_path, 0)
-    else:
-        project.store_path.unlink()
+    HARMS[harm](project.store_path)
     with pytest.raises(StoreError):
         Store.open(project)
-    done = writer.restore(project, writer.newest_backup(project))
-    assert done.answers == 6
+    restored = writer.restore(project, writer.newest_backup(project))
+    assert restored.answers == 6
     with Store.open(project) as store:
         assert len(store.answers()) == 6
         submit(store, 1, 7)
-    assert (done.replaced is None) == (harm == "gone")
-    assert done.links is None  # nobody knows which ones were ended since
+    assert (restored.replaced is None) == (harm == "gone")
+    assert restored.links is None  # which links were voided since is unknown
     assert rows(path, COUNT) == [(6,)]
 
 
@@ -198,36 +198,34 @@ def test_a_link_that_was_ended_stays_so(tmp_path: Path) -> None:
     assert writer.restore(project, path).links == ["ann", "bob", "cy", "the supervisor"]
     with Store.open(project) as store:
         links = [renewed, added, tokens["dee"], tokens["ann"], tokens["bob"]]
-        found = [store.by_token(token) for token in links]
-        assert [one and one.name for one in found] == ["ann", "cy", "dee", None, None]
+        holders = [store.by_token(token) for token in links]
+        assert [who and who.name for who in holders] == ["ann", "cy", "dee", None, None]
         assert store.is_supervisor(supervisor) and not store.is_supervisor(str(old))
-        assert {one.name: store.progress(one.id).total for one in store.annotators()} == {
+        assert {who.name: store.progress(who.id).total for who in store.annotators()} == {
             "ann": 20, "bob": 0, "dee": 20, "cy": 20,
         }  # fmt: skip
     assert writer.restore(project, path).links == ["ann", "bob", "cy", "the supervisor"]
-    assert not [one for one in project.folder.iterdir() if one.name.startswith("tmp")]
+    assert not list(project.folder.glob("tmp*"))
 
 
 def test_what_is_not_restored(tmp_path: Path) -> None:
     project = answered(tmp_path / "p")
     with pytest.raises(StoreError, match="has no backups"):
         writer.newest_backup(project)
-    with pytest.raises(StoreError, match="is the file of answers itself"):
-        writer.restore(project, project.store_path)
-    with pytest.raises(StoreError, match="is a folder"):
-        writer.restore(project, tmp_path)
-    (tmp_path / "empty.sqlite").touch()
-    with pytest.raises(StoreError, match="is empty"):
-        writer.restore(project, tmp_path / "empty.sqlite")
-    other = tmp_path / "other.sqlite"
-    with closing(sqlite3.connect(other)) as connection:
-        connection.execute("CREATE TABLE bookmarks (url TEXT)")
-    with pytest.raises(StoreError, match="of another program"):
-        writer.restore(project, other)
-    path, _ = writer.back_up(project)
-    os.truncate(path, path.stat().st_size - 4096)
-    with pytest.raises(StoreError, match="damaged"):
-        writer.restore(project, path)
+    empty, other = tmp_path / "empty.sqlite", tmp_path / "other.sqlite"
+    empty.touch()
+    rows(other, "CREATE TABLE bookmarks (url TEXT)")
+    damaged, _ = writer.back_up(project)
+    os.truncate(damaged, damaged.stat().st_size - 4096)
+    for source, message in (
+        (project.store_path, "is the file of answers itself"),
+        (tmp_path, "is a folder"),
+        (empty, "is empty"),
+        (other, "of another program"),
+        (damaged, "damaged"),
+    ):
+        with pytest.raises(StoreError, match=message):
+            writer.restore(project, source)
     assert rows(project.store_path, COUNT) == [(6,)]
 
 
@@ -269,10 +267,8 @@ print([path for path in opened if Path(path).parent == folder])
 def test_only_sqlite_opens_its_files(tmp_path: Path) -> None:
     """Closing a descriptor of ours would drop the locks of all connections of the process."""
     project = answered(tmp_path / "p")
-    found = subprocess.run(
-        [sys.executable, "-c", WATCHED, project.folder], capture_output=True, text=True, check=True
-    )
-    assert found.stdout == "[]\n"
+    command = [sys.executable, "-c", WATCHED, project.folder]
+    assert subprocess.check_output(command, text=True) == "[]\n"
 
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="prlimit and tmpfs are of Linux")
@@ -299,8 +295,8 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of one megabyte."""
     folder = tmp_path / "disk"
     folder.mkdir()
-    made = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", folder], check=False)
-    assert made.returncode == 0, "this test mounts a tmpfs: run it as root"
+    status = subprocess.call(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", folder])
+    assert status == 0, "this test mounts a tmpfs: run it as root"
     try:
         yield folder
     finally:
@@ -310,13 +306,17 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 def fill(folder: Path) -> Path:
     """Take all the space that there is."""
     path = folder / "ballast"
-    with path.open("wb", buffering=0) as file:
-        try:
-            while True:
-                file.write(bytes(4096))
-        except OSError:
-            pass
+    with path.open("wb", buffering=0) as file, suppress(OSError):
+        while True:
+            file.write(bytes(4096))
     return path
+
+
+def refused(command: Command) -> str:
+    """The one line of a command that fails without calling the file damaged."""
+    assert command.wait() == 2
+    assert "damaged" not in command.words() and command.words().count("\n") == 1
+    return command.words()
 
 
 @pytest.mark.long
@@ -338,10 +338,8 @@ def test_a_full_disk(small_disk: Path, tmp_path: Path) -> None:
         leftover.unlink()  # as after a power cut
     ballast = fill(small_disk)
     for name in ("serve", "status", "backup"):
-        command = place.run(name)
-        assert command.wait() == 2
-        assert "the disk is full" in command.words() or "No space left" in command.words()
-        assert "damaged" not in command.words() and command.words().count("\n") == 1
+        words = refused(place.run(name))
+        assert "the disk is full" in words or "No space left" in words
     ballast.unlink()
     assert place.stored() == ann.acknowledged
 
@@ -360,10 +358,7 @@ def test_a_disk_that_is_read_only(small_disk: Path, tmp_path: Path) -> None:
     assert rows(tmp_path / "copy.sqlite", COUNT) == [(3,)]
     assert len((tmp_path / "pairs.csv").read_text().splitlines()) == 1 + 3
     for name, *more in (["serve"], ["link", "bob"], ["backup"]):
-        command = place.run(name, *more)
-        assert command.wait() == 2
-        assert "Read-only file system" in command.words()
-        assert "damaged" not in command.words() and command.words().count("\n") == 1
+        assert "Read-only file system" in refused(place.run(name, *more))
 
 
 @pytest.mark.long

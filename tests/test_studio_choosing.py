@@ -109,7 +109,7 @@ HALF = [0.5, 0.5]
         (lambda rng: choose_pairs([0.5, 1.5], 1, rng), "item 1 has 1.5"),
         (lambda rng: choose_pairs([math.nan, 0.5], 1, rng), "item 0 has nan"),
         (lambda rng: choose_pairs(HALF, 1, rng, epsilon=0.0), "epsilon must lie in"),
-        (lambda rng: choose_pairs(HALF, 1, rng, candidates=0), "candidates must be at least 1"),
+        (lambda rng: choose_pairs(HALF, 1, rng, candidates=0), "candidates must be a whole number"),
         (lambda _: inclusion_weights([], 3), "weights has 0 rows"),
         (lambda _: inclusion_weights([1.0] * 4, 3), "3 items make 1 to 3 pairs"),
         (lambda _: inclusion_weights([1.0, 0.0], 3), "row 1 is 0"),
@@ -117,7 +117,7 @@ HALF = [0.5, 0.5]
         (lambda _: random_pairs(1, 1, seed=0), "items is 1"),
         (lambda _: random_pairs(3, 4, seed=0), "pairs is 4"),
         (lambda _: random_pairs(3, 0, seed=0), "pairs is 0"),
-        (lambda _: assign([1], [1], 0, 0), "overlap must be at least 1; got 0"),
+        (lambda _: assign([1], [1], 0, 0), "overlap must be a whole number of at least 1; got 0"),
     ],
 )
 def test_wrong_arguments(call: Any, message: str) -> None:

@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.columns import Floats, as_floats, as_weights
+from pairlearn.columns import Floats, as_floats, as_weights, check_integer, first_rows
 from pairlearn.labels import PairLabels
 from pairlearn.randomness import permutation, stream, uniform
 
@@ -113,8 +113,7 @@ def assign(
     >>> assign([1, 2, 3], annotators=[10, 20, 30], overlap=2, seed=0)
     {1: [20, 30], 2: [10, 20], 3: [30, 10]}
     """
-    if overlap < 1:
-        raise ValueError(f"overlap must be at least 1; got {overlap}")
+    check_integer("overlap", overlap, 1)
     held = {pair: list(dict.fromkeys(who)) for pair, who in (kept or {}).items()}
     load = Counter(who for whose in held.values() for who in whose)
     bits = stream(seed, "annotate", "assignment").bit_generator
@@ -168,14 +167,11 @@ def choose_pairs(
     r = np.asarray(posterior, dtype=np.float64)
     if r.ndim != 1 or len(r) < 2:
         raise ValueError(f"posterior must have shape (items,), two at least; got {r.shape}")
-    bad = ~((r >= 0) & (r <= 1))
-    if bad.any():
-        row = int(bad.argmax())
+    for row in first_rows(~((r >= 0) & (r <= 1))):
         raise ValueError(f"posterior must lie in [0, 1]; item {row} has {r[row]:g}")
     if not 0 < epsilon <= 1:
         raise ValueError(f"epsilon must lie in (0, 1]; got {epsilon:g}")
-    if candidates < 1:
-        raise ValueError(f"candidates must be at least 1; got {candidates}")
+    check_integer("candidates", candidates, 1)
     possible = len(r) * (len(r) - 1) // 2
     excluded = {_encode(*pair) for pair in taken if pair[0] != pair[1]}
     chosen = []
