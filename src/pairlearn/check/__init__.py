@@ -1,4 +1,4 @@
-"""Look judgements over before anything is learnt from them, and plan how many it takes.
+"""Check judgements before learning from them, and plan how many to collect.
 
 >>> from pairlearn.check import check
 >>> from pairlearn.data.simulation import simulate

@@ -1,16 +1,18 @@
-"""What can be found in a table of judgements: one table of rules, and the report.
+"""Findings about a table of judgements, their rules, and the report.
 
-``rules.toml`` has for each code how serious it usually is, and a message that says what it is,
-what it means and what to do. The checks compute the numbers that fill the messages.
+``rules.toml`` has for each code its usual severity, and a message that says what it is, what it
+means and what to do. The checks compute the values that fill the messages.
 """
 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from importlib.resources import files
 from typing import Any, Literal
+
+import numpy as np
 
 from pairlearn.annotators.crowd import Crowd
 from pairlearn.prior import PriorEstimate
@@ -23,7 +25,7 @@ SHOWN = 5
 RULES: dict[str, dict[str, Any]] = tomllib.loads(
     files("pairlearn.check").joinpath("rules.toml").read_text("utf-8")
 )
-"""How serious each finding usually is, and what it says."""
+"""Usual severity and message of each finding."""
 
 
 @dataclass(frozen=True)
@@ -148,21 +150,25 @@ class CheckReport:
 def finding(
     code: str,
     rows: Any = (),
-    ids: Iterable[Any] = (),
+    ids: Any = (),
     *,
     count: int | None = None,
     severity: Severity | None = None,
     name: str | None = None,
     **values: Any,
 ) -> Finding:
-    """The rule of a code, filled with values; rows count from 0.
+    """Fill the rule of a code with values; rows count from 0.
 
-    ``count``, ``severity`` and ``name`` replace the number of rows, the rule's severity and the
+    ``count``, ``severity`` and ``name`` override the number of rows, the rule's severity and the
     code.
     """
     rule = RULES[code]
-    n = len(rows) if count is None else count
-    first = tuple(int(row) + 1 for row in list(rows)[:SHOWN])
-    names = [getattr(i, "item", lambda i=i: i)() for i in ids]
-    text = rule["message"].format(**values | {"count": n})
-    return Finding(severity or rule["severity"], name or code, text, n, first, tuple(names[:SHOWN]))
+    count = len(rows) if count is None else count
+    return Finding(
+        severity or rule["severity"],
+        name or code,
+        rule["message"].format(**values, count=count),
+        count,
+        rows=tuple(int(row) + 1 for row in rows[:SHOWN]),
+        ids=tuple(np.asarray(ids[:SHOWN]).tolist()),
+    )

@@ -39,26 +39,20 @@ def plot_plane(labels: PairLabels | None, ax: Axes) -> Axes:
     both = ~np.isnan(s) & ~np.isnan(c)
     alpha = float(np.clip(40 / np.sqrt(max(int(both.sum()), 1)), 0.15, 0.75))
     size = float(np.clip(4000 / max(int(both.sum()), 1), 5, 20))
-    for chosen, colour, marker, name in (
+    for rows, colour, marker, name in (
         (both & fits, BLUE, "o", "feasible"),
         (both & ~fits, ORANGE, "D", "no posteriors give this"),
     ):
-        if chosen.any():
-            label = f"{name} ({int(chosen.sum()):,})"
+        if rows.any():
+            label = f"{name} ({int(rows.sum()):,})"
             style: dict[str, Any] = {"color": colour, "marker": marker, "linewidths": 0}
-            ax.scatter(c[chosen], s[chosen], s=size, alpha=alpha, label=label, zorder=3, **style)
+            ax.scatter(c[rows], s[rows], s=size, alpha=alpha, label=label, zorder=3, **style)
     _draw_single(ax, s[np.isnan(c)], c[np.isnan(s)])
     ax.set(
         xlabel="difference c = P(right is +) − P(left is +)",
         ylabel="similarity s = P(same class)",
-        xlim=(
-            min(-1.14, np.nanmin(c, initial=0) - 0.05),
-            max(1.14, np.nanmax(c, initial=0) + 0.05),
-        ),
-        ylim=(
-            min(-0.14, np.nanmin(s, initial=0) - 0.05),
-            max(1.12, np.nanmax(s, initial=0) + 0.05),
-        ),
+        xlim=(np.nanmin(c - 0.05, initial=-1.14), np.nanmax(c + 0.05, initial=1.14)),
+        ylim=(np.nanmin(s - 0.05, initial=-0.14), np.nanmax(s + 0.05, initial=1.12)),
         xticks=[-1, -0.5, 0, 0.5, 1],
         yticks=[0, 0.25, 0.5, 0.75, 1],
     )
@@ -73,20 +67,12 @@ def _draw_region(ax: Axes) -> None:
     ax.plot(c, (1 - c**2) / 2, color="0.6", lw=0.8, zorder=1)
     for x, y, name, side, shift in _CORNERS:
         ax.plot([x], [y], "s", ms=5, mfc="white", mec=GREY, mew=1, zorder=4, clip_on=False)
-        ax.annotate(
-            name,
-            (x, y),
-            (0, shift),
-            textcoords="offset points",
-            ha=side,
-            va="bottom" if shift > 0 else "top",
-            color=GREY,
-            fontsize="small",
-        )
+        style: Any = {"ha": side, "va": "bottom" if shift > 0 else "top", "color": GREY}
+        ax.annotate(name, (x, y), (0, shift), textcoords="offset points", fontsize="small", **style)
 
 
 def _draw_single(ax: Axes, s: Any, c: Any) -> None:
-    """Ticks in the margins, for what has no place in the plane."""
+    """Ticks in the margins for pairs with one judgement."""
     style: dict[str, Any] = {"color": BLUE, "alpha": 0.35, "lw": 0, "ms": 7, "mew": 0.8}
     if len(s):
         ax.plot(np.full(len(s), -1.09), s, "_", label=f"similarity only ({len(s):,})", **style)

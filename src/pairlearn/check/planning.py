@@ -1,19 +1,18 @@
-"""How many judged pairs an accuracy within ±x takes.
+"""How many judged pairs it takes to measure an accuracy within ±x.
 
-The interval of `pairlearn.evaluation.estimate_accuracy` narrows like n^−½. Two ways to its
-constant:
+The interval of `pairlearn.evaluation.estimate_accuracy` narrows like n^−½. Its constant comes from
 
-*assumptions* (`plan`): simulated tables go through the estimator itself, at the size that is
-planned. The annotator is calibrated and of strength μ,
+*assumptions* (`plan`): the estimator is run on simulated tables of the planned size. The annotator
+is calibrated and of strength μ,
 
     logit r = μ u + logit π₊,   u ~ N(+μ/2, 1) for positives, N(−μ/2, 1) for negatives,
 
-and the classifier decides as the annotator would, except for random errors that bring it down to
-the assumed accuracy. At μ = 3 the annotator is right about 93% of balanced instances, at μ = 5
-about 99.4%.
+and the classifier decides as the annotator would, except for random errors that reduce it to the
+assumed accuracy. At μ = 3 the annotator is right about 93% of balanced instances, at μ = 5 about
+99.4%;
 
-*a pilot* (`plan_from_pilot`): n = n₀ (w₀ / w)² from the half width w₀ of n₀ judged pairs. It
-includes weights and recurring items, so it holds for a larger table made in the same manner.
+*or a pilot* (`plan_from_pilot`): n = n₀ (w₀ / w)² from the half width w₀ of n₀ judged pairs. It
+includes weights and recurring items, so it holds for a larger table collected in the same way.
 
 Both are about *measuring*, with pairs that were held out. How many pairs *training* takes depends
 on the data.
@@ -36,27 +35,27 @@ from pairlearn.randomness import permutation, stream
 
 Errors = Literal["symmetric", "misses", "alarms"]
 ERRORS = {"symmetric": (1, 1), "misses": (1, 0), "alarms": (0, 1)}
-"""On what the annotator would call positive, and negative."""
+"""Whether the classifier errs on what the annotator would call positive, and negative."""
 TABLES, FEW_TABLES = 64, 16
 """Simulated tables of each size, and of sizes above 1,000."""
 LEAST_PAIRS = 30
-"""Fewer are never planned: with those, intervals of means say little."""
+"""Never plan fewer: their intervals say little."""
 LARGEST_TABLE = 10_000
-"""Where more pairs are tried, n^−½ takes over from a table of this size."""
+"""Larger tables are not simulated, but extrapolated from this size by n^−½."""
 PARTS = 20
-"""Parts of a pilot that are left out in turn."""
+"""Parts of a pilot that the jackknife leaves out in turn."""
 _NINE_TENTHS = NormalDist().inv_cdf(0.95)
 _PHI = NormalDist().cdf
 
 
 @dataclass(frozen=True)
 class PairPlan:
-    """How many pairs, and what that rests on.
+    """A number of pairs, and the assumptions behind it.
 
     Attributes
     ----------
     pairs : int
-        Judged pairs that give the half width.
+        Judged pairs that reach the half width.
     low, high : int
         Nine tables in ten need between `low` and `high` pairs; from a pilot, a 90% interval.
     half_width, confidence : float
@@ -87,7 +86,7 @@ def plan(
     confidence: float = 0.95,
     seed: int = 0,
 ) -> PairPlan:
-    """Pairs for an accuracy within ±`half_width`, from assumptions.
+    """Plan how many pairs measure an accuracy within ±`half_width`, from assumptions.
 
     Parameters
     ----------
@@ -105,7 +104,7 @@ def plan(
     confidence : float
         Coverage of the interval, in (0, 1).
     seed : int
-        Of the simulated tables.
+        Seed of the simulated tables.
 
     Examples
     --------
@@ -139,9 +138,9 @@ def expected_half_width(
     confidence: float = 0.95,
     seed: int = 0,
 ) -> float:
-    """The mean half width of the interval from so many pairs: `plan` the other way round.
+    """Mean half width of the interval from a number of pairs, the inverse of `plan`.
 
-    At least 30 pairs; the rest is as in `plan`.
+    It takes at least 30 pairs; the other parameters are those of `plan`.
 
     Examples
     --------
@@ -166,7 +165,7 @@ def plan_from_pilot(
     confidence: float = 0.95,
     seed: int = 0,
 ) -> PairPlan:
-    """Pairs for an accuracy within ±`half_width`, from pairs judged already.
+    """Plan how many pairs measure an accuracy within ±`half_width`, from a pilot.
 
     Parameters
     ----------
@@ -175,7 +174,7 @@ def plan_from_pilot(
     logits, logits_prime, labels, weight, items, confidence
         The pilot, as in `pairlearn.evaluation.estimate_accuracy`. Its pairs count in the plan.
     seed : int
-        Of the jackknife that tells how sure the plan is.
+        Seed of the jackknife behind `low` and `high`.
 
     Examples
     --------
@@ -189,27 +188,27 @@ def plan_from_pilot(
     _check_width(half_width, confidence)
     columns = [None if x is None else np.asarray(x) for x in (logits, logits_prime, weight, items)]
 
-    def measured(rows: Any) -> AccuracyEstimate:
+    def measure(rows: Any) -> AccuracyEstimate:
         z, z_prime, weight, items = (None if x is None else x[rows] for x in columns)
         return estimate_accuracy(
             z, z_prime, labels[rows], weight=weight, items=items, confidence=confidence
         )
 
-    pilot = measured(slice(None))
+    pilot = measure(slice(None))
     if pilot.n < LEAST_PAIRS:
         raise ValueError(
             f"the pilot has {pilot.n} pairs: judge at least {LEAST_PAIRS}, or plan from assumptions"
         )
-    whole = (pilot.high - pilot.low) / 2
-    if not 0 < whole < 0.5:
+    width = (pilot.high - pilot.low) / 2
+    if not 0 < width < 0.5:
         raise ValueError(
             f"the pilot's interval is [{pilot.low:g}, {pilot.high:g}], which tells nothing "
             "about its width at other sizes: judge more pairs, or plan from assumptions"
         )
     logs = []
     for part in np.array_split(permutation(stream(seed, "pilot"), len(labels)), PARTS):
-        left = measured(np.setdiff1d(np.arange(len(labels)), part))
-        logs.append(math.log(max(left.high - left.low, 1e-12) / 2 * math.sqrt(left.n / pilot.n)))
+        rest = measure(np.setdiff1d(np.arange(len(labels)), part))
+        logs.append(math.log(max(rest.high - rest.low, 1e-12) / 2 * math.sqrt(rest.n / pilot.n)))
     spread = math.sqrt((PARTS - 1) * float(np.var(logs)))
     factor = math.exp(min(2 * _NINE_TENTHS * spread, 50.0))
     assumptions = {
@@ -221,40 +220,40 @@ def plan_from_pilot(
         "method": pilot.method,
         "seed": seed,
     }
-    n = pilot.n * (whole / half_width) ** 2
+    n = pilot.n * (width / half_width) ** 2
     return _plan(n, (1 / factor, factor), half_width, confidence, assumptions)
 
 
 def _plan(
     n: float, span: Any, half_width: float, confidence: float, assumptions: dict[str, Any]
 ) -> PairPlan:
-    """A plan of n pairs, and of n times the ends of a span, never fewer than the least."""
+    """A plan of n pairs, with n times a span as its range; at least `LEAST_PAIRS`."""
     sizes = (math.ceil(n), math.floor(n * span[0]), math.ceil(n * span[1]))
     pairs, low, high = (max(size, LEAST_PAIRS) for size in sizes)
     return PairPlan(pairs, low, high, half_width, confidence, assumptions)
 
 
 def annotator_strength(labels: PairLabels, prior: float) -> float:
-    """The strength μ that similarities and differences show together.
+    """Estimate the strength μ of an annotator from similarities and differences.
 
     For independent ends mean(c²) estimates 2 var(r) and mean(1 − s) estimates 2π₊π₋. Their ratio,
-    var(r)/(π₊π₋), grows with μ from 0 to 1; the root is found by bisection in [0.1, 20]. Noise in c
-    looks like strength. Pairs without both judgements are left out.
+    var(r)/(π₊π₋), grows with μ from 0 to 1; bisection finds μ in [0.1, 20]. Noise in c looks like
+    strength. Pairs without both judgements are left out.
     """
     check_share("prior", prior)
-    told = np.asarray(labels.to_array(), dtype=np.float64)
-    s, c = told[~np.isnan(told).any(axis=1)].T
+    answers = np.asarray(labels.to_array(), dtype=np.float64)
+    s, c = answers[~np.isnan(answers).any(axis=1)].T
     different = float(np.sum(1 - s))
     if different <= 0:
         raise ValueError(
             "labels have no pair with both judgements and a similarity below 1: "
             "the strength of the annotator shows in those"
         )
-    wanted = float(np.sum(c**2)) / different
+    variance = float(np.sum(c**2)) / different * prior * (1 - prior)
     low, high = 0.1, 20.0
     for _ in range(40):
         middle = (low + high) / 2
-        if _posterior_variance(middle, prior) < wanted * prior * (1 - prior):
+        if _posterior_variance(middle, prior) < variance:
             low = middle
         else:
             high = middle
@@ -262,7 +261,7 @@ def annotator_strength(labels: PairLabels, prior: float) -> float:
 
 
 def annotator_accuracy(strength: float, prior: float) -> float:
-    """The accuracy of the annotator's own decisions, the best that any classifier shows.
+    """Accuracy of the annotator's own decisions, an upper bound for any classifier.
 
     π₊ Φ(μ/2 + λ/μ) + π₋ Φ(μ/2 − λ/μ) with λ = logit π₊.
     """
@@ -271,7 +270,7 @@ def annotator_accuracy(strength: float, prior: float) -> float:
 
 
 def _right_decisions(strength: float, prior: float) -> tuple[float, float]:
-    """Shares of positives and of negatives that the annotator decides rightly."""
+    """True positive rate and true negative rate of the annotator's decisions."""
     check_share("prior", prior)
     if not 0.1 <= strength <= 20:
         raise ValueError(f"strength must lie in [0.1, 20]; got {strength:g}")
@@ -296,7 +295,7 @@ def _model(accuracy: float, prior: float, strength: float, errors: str) -> _Mode
         raise ValueError(
             f"accuracy must lie above 0.5, where a trained classifier is; got {accuracy:g}"
         )
-    # What the annotator's own decisions lose when they are turned around, on either side.
+    # Accuracy lost when the annotator's decisions for positive, or for negative, are reversed.
     gain_positive = prior * hit - (1 - prior) * (1 - rejection)
     gain_negative = (1 - prior) * rejection - prior * (1 - hit)
     best = annotator_accuracy(strength, prior)
@@ -328,7 +327,7 @@ def _simulate(model: _Model, n: int, rng: np.random.Generator) -> tuple[Floats, 
 
 
 def _size(model: _Model, half_width: float, confidence: float, seed: int) -> tuple[float, Floats]:
-    """The least size from which on all tables are narrow enough, and half widths near it.
+    """The least size from which on intervals are narrow enough, and half widths near it.
 
     Sizes are halved from the largest until the mean half width exceeds the wanted one, so that a
     smaller half width never takes fewer pairs: the mean itself can rise and fall, since few pairs
@@ -336,18 +335,18 @@ def _size(model: _Model, half_width: float, confidence: float, seed: int) -> tup
     """
     size: float = LARGEST_TABLE
     widths = _half_widths(model, LARGEST_TABLE, confidence, seed)
-    most = float(widths.mean())
-    if most > half_width:
-        return size * (most / half_width) ** 2, widths
+    widest = float(widths.mean())
+    if widest > half_width:
+        return size * (widest / half_width) ** 2, widths
     while size > LEAST_PAIRS:
         smaller = max(size / 2, LEAST_PAIRS)
         tables = FEW_TABLES if smaller > 1000 else TABLES  # large ones are alike
         widths = _half_widths(model, round(smaller), confidence, seed, tables)
         mean = float(widths.mean())
         if mean > half_width:
-            part = math.log(half_width / most) / math.log(mean / most)
+            part = math.log(half_width / widest) / math.log(mean / widest)
             return size * (smaller / size) ** part, widths
-        most, size = max(most, mean), smaller
+        widest, size = max(widest, mean), smaller
     return LEAST_PAIRS, widths
 
 
@@ -355,18 +354,18 @@ def _size(model: _Model, half_width: float, confidence: float, seed: int) -> tup
 def _half_widths(
     model: _Model, n: int, confidence: float, seed: int, tables: int = FEW_TABLES
 ) -> Floats:
-    """Half widths of simulated tables of n pairs; n^−½ takes over from the largest table."""
+    """Half widths of simulated tables of n pairs, extrapolated above `LARGEST_TABLE`."""
     size = min(n, LARGEST_TABLE)
     widths = np.empty(tables)
     for index in range(tables):
         h, h_prime, labels = _simulate(model, size, stream(seed, "plan", index))
-        found = estimate_accuracy(h, h_prime, labels, confidence=confidence)
-        widths[index] = (found.high - found.low) / 2
+        estimate = estimate_accuracy(h, h_prime, labels, confidence=confidence)
+        widths[index] = (estimate.high - estimate.low) / 2
     return widths * math.sqrt(size / n)
 
 
 def _posterior_variance(strength: float, prior: float) -> float:
-    """var(r), by Gauss and Hermite; E[r²] = π₊ E[r | +] for a calibrated r."""
+    """var(r) by Gauss–Hermite quadrature; E[r²] = π₊ E[r | +] for a calibrated r."""
     nodes, weights = np.polynomial.hermite_e.hermegauss(80)
     logit = strength * (nodes + strength / 2) + math.log(prior / (1 - prior))
     mean_positive = float(weights @ (1 / (1 + np.exp(-logit)))) / math.sqrt(2 * math.pi)
