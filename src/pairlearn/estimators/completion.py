@@ -1,10 +1,10 @@
-"""Any scikit-learn classifier learnt from pairs, by rounds of target completion.
+"""Scikit-learn classifiers fitted to pairs, by rounds of target completion.
 
 A classifier that takes ``sample_weight`` can learn from soft targets: every item is in its
 training set twice, as class + with weight q and as class − with weight 1 − q. The targets come
 from the judgements, completed by the classifier's own posteriors (see `Kind.complete`), in rounds.
-The first ones are the dissimilar outcomes alone, a and b, which show both classes equally often:
-posteriors of the start are moved from even odds to the prior that the outcomes imply.
+The first targets are the dissimilar outcomes alone, a and b, which show both classes equally often,
+so the first posteriors are moved from even odds to the prior that the outcomes imply.
 
 Flexible classifiers repeat the targets they were fitted to, so posteriors are out of fold. The
 rounds end when their divergence from the judgements no longer falls; the best round is kept.
@@ -38,17 +38,17 @@ from pairlearn.kinds.base import TINY
 from pairlearn.randomness import permutation, stream
 
 Weights = Floats
-"""Shape (2, m): of class + and of class − of every item."""
+"""Weights (2, m) of class + and class − for every item."""
 
 PATIENCE = 2
 SMALL = 1e-3
-"""Rows with less than this share of an item's weight are left out: most targets are near
-0 or 1, and the training set is then half as long."""
+"""Rows with less than this share of an item's weight are left out: most targets are near 0 or 1,
+which halves the training set."""
 
 
 @dataclass(frozen=True)
 class CompletionRound:
-    """What one round did: 0 is the start from the dissimilar outcomes.
+    """Record of one round; round 0 starts from the dissimilar outcomes.
 
     `risk` is the out-of-fold divergence of the posteriors from the judgements, `change` the
     mean absolute change of the targets (NaN in rounds 0 and 1), `prior` the mean posterior.
@@ -81,23 +81,23 @@ def complete_and_fit(
     features : array of shape (m, d)
         The items.
     rows : Judgements
-        What was said of them. Of weights only the proportions matter.
+        Statements about them. Only the proportions of weights matter.
     rounds, tolerance : int, float
-        Completions at most; fewer if the out-of-fold risk has not fallen by this share twice.
+        Most completions; fewer if the out-of-fold risk has not fallen by this share twice.
     folds : int
-        Folds over the items for the posteriors; 1 uses the classifier's own fit, which
-        is enough for models with few parameters.
+        Folds over the items for the posteriors; 1 takes those of the fit itself, which is enough
+        for models with few parameters.
     prior : float, optional
-        π₊. Needed where there are neither similarities nor labelled instances.
+        π₊, needed without similarities and labelled instances.
     majority : {"positive", "negative"}, optional
-        Which class is larger; needed with similarities alone and no prior.
+        The larger class, needed with similarities alone and no prior.
     random_state : int, optional
-        Of the folds, and of every ``random_state`` of the classifier that is None.
+        For the folds, and for every ``random_state`` of the classifier that is None.
 
     Returns
     -------
     classifier, history
-        The fitted clone, classes 0 and 1, and a `CompletionRound` a round.
+        The fitted clone, with classes 0 and 1, and a `CompletionRound` for each round.
 
     Examples
     --------
@@ -106,8 +106,8 @@ def complete_and_fit(
     >>> x = np.linspace(-3, 3, 400)[:, None]
     >>> r = 1 / (1 + np.exp(-2 * x[:, 0]))
     >>> pairs = np.random.default_rng(0).permutation(400).reshape(200, 2)
-    >>> told = PairLabels.from_posteriors(r[pairs[:, 0]], r[pairs[:, 1]])
-    >>> rows = Judgements.from_pairs(pairs, told)
+    >>> labels = PairLabels.from_posteriors(r[pairs[:, 0]], r[pairs[:, 1]])
+    >>> rows = Judgements.from_pairs(pairs, labels)
     >>> model, history = complete_and_fit(LogisticRegression(), x, rows, folds=1)
     >>> model.predict([[-1.0], [1.0]])
     array([0, 1])
@@ -144,22 +144,22 @@ def complete_and_fit(
 
 
 def _rounds(
-    judgements: Targets,
+    statements: Targets,
     start: Weights,
     posteriors: Callable[[Weights, int], Floats],
     rounds: int,
     tolerance: float,
 ) -> tuple[Weights, list[CompletionRound]]:
-    """Complete and fit in turn; the weights of the best round, and all rounds."""
+    """Complete and fit in turn; return the weights of the best round, and all rounds."""
     weights, targets, change = start, np.empty(0), np.nan
     best, least, idle = start, np.inf, 0
     history: list[CompletionRound] = []
     for number in range(rounds + 1):
         p = posteriors(weights, number)
-        risk = judgements.risk(p)
-        mean = float(np.average(p, weights=judgements.occurrences))
+        risk = statements.risk(p)
+        mean = float(np.average(p, weights=statements.occurrences))
         history.append(CompletionRound(number, risk, change, mean))
-        # The start shows the classes at even odds: it is never what is kept.
+        # The start shows the classes at even odds, so it is never the best round.
         if number > 0:
             idle = 0 if risk < least * (1 - tolerance) else idle + 1
             if not idle:
@@ -167,14 +167,14 @@ def _rounds(
             if idle == PATIENCE:
                 break
         old_targets = targets
-        weights, targets = judgements.complete(p)
+        weights, targets = statements.complete(p)
         if number > 0:
             change = float(abs(targets - old_targets).mean())
     return best, history
 
 
 class Targets:
-    """Statements about pairs, by kind, and the targets of both ends that complete them."""
+    """Statements about pairs, by kind, and the completed targets of both ends."""
 
     def __init__(self, rows: Judgements) -> None:
         values = rows.values.copy()
@@ -185,12 +185,12 @@ class Targets:
         self.items, ends = np.unique(rows.ends, return_inverse=True)
         self.rows = Judgements(ends.reshape(-1, 2), rows.kind, values, rows.weight)
         self.parts = [(kind(name), self.rows[self.rows.of(name)]) for name in rows.kinds()]
-        once = [(part, np.ones(len(part)), np.ones(len(part))) for _, part in self.parts]
-        self.occurrences = self.per_item(once)
+        ones = [(part, np.ones(len(part)), np.ones(len(part))) for _, part in self.parts]
+        self.occurrences = self.per_item(ones)
 
-    def fixes(self, what: str) -> bool:
-        """Whether some judgement tells the "level" or the "side"."""
-        return any(what in one.fixes(False) for one, _ in self.parts)
+    def fixes(self, quantity: str) -> bool:
+        """Whether some statement determines the "level" or the "side"."""
+        return any(quantity in kind.fixes(False) for kind, _ in self.parts)
 
     def per_item(self, ends: list[tuple[Judgements, Floats, Floats]]) -> Floats:
         """Sum values of the left and right ends over the statements of each item, weighted."""
@@ -201,32 +201,32 @@ class Targets:
         return sums
 
     def dissimilar(self) -> Weights:
-        """Weights of class + and of class − that follow without a model."""
-        known = [(part, *one.outcomes(part.u, part.v)) for one, part in self.parts]
-        swapped = [(part, b, a) for part, a, b in known]
-        return np.stack([self.per_item(known), self.per_item(swapped)])
+        """Weights of both classes that follow without a model."""
+        outcomes = [(part, *kind.outcomes(part.u, part.v)) for kind, part in self.parts]
+        swapped = [(part, b, a) for part, a, b in outcomes]
+        return np.stack([self.per_item(outcomes), self.per_item(swapped)])
 
     def complete(self, posterior: Floats) -> tuple[Weights, Floats]:
-        """The weights of both classes of every item, and the targets of all ends."""
-        made = [
-            (part, *one.complete(*self.ends(part, posterior), part.u, part.v))
-            for one, part in self.parts
+        """Weights of both classes for every item, and the targets of all ends."""
+        completed = [
+            (part, *kind.complete(*self.ends(part, posterior), part.u, part.v))
+            for kind, part in self.parts
         ]
-        positive = self.per_item(made)
+        positive = self.per_item(completed)
         negative = np.maximum(self.occurrences - positive, 0)
-        targets = np.concatenate([np.concatenate([left, right]) for _, left, right in made])
+        targets = np.concatenate([np.concatenate([left, right]) for _, left, right in completed])
         return np.stack([positive, negative]), targets
 
     def risk(self, posterior: Floats) -> float:
-        """Weighted mean divergence of the model from the judgements, 0 where they agree."""
+        """Weighted mean divergence of posteriors from the judgements, 0 where they agree."""
         total = sum(
-            float(part.weight @ one.divergence(*self.ends(part, posterior), part.u, part.v))
-            for one, part in self.parts
+            float(part.weight @ kind.divergence(*self.ends(part, posterior), part.u, part.v))
+            for kind, part in self.parts
         )
         return total / float(self.rows.weight.sum())
 
     def from_similarity(self, prior: float | None, majority: Majority | None) -> Floats:
-        """Targets of both ends from s alone: (s − π₋)/(π₊ − π₋), which E[s|x] makes r.
+        """Targets of both ends from s alone, (s − π₋)/(π₊ − π₋), whose mean given x is r.
 
         E[s|x] = rπ₊ + (1 − r)π₋, so that the sign of π₊ − π₋ tells the classes apart.
         """
@@ -249,13 +249,15 @@ class Targets:
 
 
 class _Fitter:
-    """Fits clones of one classifier to weights of the two classes of every item."""
+    """Fits clones of a classifier to weights of the two classes of every item.
 
-    def __init__(self, classifier: Any, x: Any, known: Any, said: Judgements) -> None:
+    ``labels`` are soft or plain labels of the items ``known``, added to every training set.
+    """
+
+    def __init__(self, classifier: Any, x: Any, known: Any, labels: Judgements) -> None:
         self.classifier, self.x = classifier, x
-        # A soft label is a bit of both classes; a plain one has no weight in the other.
-        weight = np.concatenate([said.weight * said.u, said.weight * (1 - said.u)])
-        kept = weight > 0
+        weight = np.concatenate([labels.weight * labels.u, labels.weight * (1 - labels.u)])
+        kept = weight > 0  # a plain label has no weight in the other class
         self.known, self.known_weight = np.concatenate([known, known])[kept], weight[kept]
         self.classes = np.repeat([1, 0], len(known))[kept]
         self.count = len(known)
@@ -263,19 +265,17 @@ class _Fitter:
     def posteriors(self, weights: Weights, fold: Indices) -> Floats:
         """P(+) of every item, by a fit without the item's own fold."""
         p = np.empty(len(self.x))
-        everything = np.arange(len(self.x))
-        for k in range(fold.max() + 1):
-            inside = fold == k
-            rows = everything if inside.all() else everything[~inside]
-            model = self.fit(weights, rows)
+        for number in range(fold.max() + 1):
+            inside = fold == number
+            model = self.fit(weights, np.flatnonzero(~inside | inside.all()))
             p[inside] = model.predict_proba(self.x[inside])[:, list(model.classes_).index(1)]
         return np.clip(p, TINY, 1 - TINY)
 
     def fit(self, weights: Weights, rows: Indices) -> Any:
-        """A clone fitted to these rows, each as class + and as class −, and to the labelled."""
+        """Fit a clone to these rows, each as class + and as class −, and to the labelled items."""
         weights = weights[:, rows]
         kept = weights > SMALL * weights.sum(0)
-        positive, negative = (rows[one] for one in kept)
+        positive, negative = (rows[mask] for mask in kept)
         x = np.concatenate([self.x[positive], self.x[negative], self.known])
         y = np.concatenate([np.repeat([1, 0], kept.sum(1)), self.classes])
         w = np.concatenate([weights[kept], self.known_weight])
@@ -284,21 +284,20 @@ class _Fitter:
                 f"the judgements of {len(rows)} items leave class {1 - y[0]} without any weight: "
                 "give more pairs, pairs that differ in class, or a prior inside (0, 1)"
             )
-        # Mean weight 1 an item, so that a classifier's penalty weighs as it usually does.
+        # Items have mean weight 1, so that a classifier's penalty has its usual strength.
         w *= (len(np.unique(np.concatenate([positive, negative]))) + self.count) / w.sum()
         model = clone(self.classifier)
         return model.fit(x, y, **{_weight_name(model): w})
 
 
 def _start(
-    judgements: Targets, labelled: bool, prior: float | None, majority: Majority | None
+    targets: Targets, labelled: bool, prior: float | None, majority: Majority | None
 ) -> Weights:
-    """First weights: the dissimilar outcomes, or similarities where there is nothing else."""
-    if not (judgements.fixes("side") or labelled):
-        q = judgements.from_similarity(prior, majority)
-        rows = judgements.rows
-        return np.stack([judgements.per_item([(rows, one, one)]) for one in (q, 1 - q)])
-    start = judgements.dissimilar()
+    """First weights: from the dissimilar outcomes, or from similarities if there are no others."""
+    if not (targets.fixes("side") or labelled):
+        q = targets.from_similarity(prior, majority)
+        return np.stack([targets.per_item([(targets.rows, share, share)]) for share in (q, 1 - q)])
+    start = targets.dissimilar()
     if not (start.any() or labelled):
         raise ValueError(
             "no pair is judged to differ in class: there is nothing to tell the classes apart by"
@@ -306,25 +305,25 @@ def _start(
     return start
 
 
-def _from_even_odds(judgements: Targets, p: Floats, prior: float | None) -> Floats:
-    """Posteriors of the start, moved from equally frequent classes to the prior.
+def _from_even_odds(targets: Targets, p: Floats, prior: float | None) -> Floats:
+    """Move posteriors of the start from equally frequent classes to the prior.
 
     The means of p over the positive and negative ends of the dissimilar outcomes, m₊ and m₋,
     give π₊ as the solution of mean p = π₊ m₊ + (1 − π₊) m₋.
     """
     if prior is None:
-        positive, negative = judgements.dissimilar()
+        positive, negative = targets.dissimilar()
         if not positive.any():
             return p
         m_positive, m_negative = (np.average(p, weights=w) for w in (positive, negative))
-        overall = np.average(p, weights=judgements.occurrences)
+        overall = np.average(p, weights=targets.occurrences)
         gap = max(m_positive - m_negative, 1e-3)
         prior = float(np.clip((overall - m_negative) / gap, 0.02, 0.98))
     return _posterior(logit(p) + logit(prior))
 
 
 def _folds(start: Weights, folds: int, seed: int) -> Indices:
-    """The fold of every item, each with its share of both classes as the start sees them."""
+    """Fold of every item, stratified by the shares of both classes at the start."""
     m = start.shape[1]
     total = start.sum(0)
     share = np.divide(start[0], total, out=np.full(m, 0.5), where=total > 0)
@@ -336,7 +335,7 @@ def _folds(start: Weights, folds: int, seed: int) -> Indices:
 
 
 def _prepared(classifier: Any, random_state: int | None) -> Any:
-    """A clone whose unset random states are set, checked for what completion needs."""
+    """Check that completion can use a classifier, and clone it with unset random states set."""
     name = type(classifier).__name__
     if not hasattr(classifier, "fit") or not hasattr(classifier, "get_params"):
         raise TypeError(f"classifier must be a scikit-learn classifier; got {name}")
@@ -357,7 +356,7 @@ def _prepared(classifier: Any, random_state: int | None) -> Any:
 
 
 def _weight_name(classifier: Any) -> str:
-    """The keyword that brings weights to the classifier, or to the last step of a Pipeline."""
+    """Keyword of the weights of a classifier, or of the last step of a Pipeline."""
     if isinstance(classifier, Pipeline):
         step, last = classifier.steps[-1]
         return f"{step}__{_weight_name(last)}"

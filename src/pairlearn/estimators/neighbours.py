@@ -1,9 +1,9 @@
-"""Items that nobody judged: what their neighbours are, where held-out pairs say that this pays.
+"""Soft labels of unjudged items from their neighbours, where held-out pairs show that they help.
 
-With few pairs and many items, posteriors are spread over a graph of nearest neighbours: each
-item takes over the mean of its neighbours, items in statements keep what these say (label
-propagation: Zhou et al., NeurIPS 2003). The result joins the statements as soft labels.
-Measured by `benchmarks/unjudged.py`.
+With few pairs and many items, posteriors are spread over a graph of nearest neighbours: each item
+takes over the mean of its neighbours, and items in statements keep their completed targets (label
+propagation: Zhou et al., NeurIPS 2003). The result joins the statements as soft labels. Measured by
+`benchmarks/unjudged.py`.
 """
 
 from __future__ import annotations
@@ -31,45 +31,45 @@ if TYPE_CHECKING:
 
 FOLDS = 4
 FULL = 1 / 3
-"""Share of a model of all statements among those of the folds."""
+"""Share of the model of all statements in the average with those of the folds."""
 NEIGHBOURS = 5
 KEPT = (0.05, 0.2, 0.5)
-"""How much of its own posterior an item keeps in each round: what fits best is taken."""
+"""Shares of its own posterior that an item keeps in each round; the best one is chosen."""
 SHARPER = (0.25, 0.5, 1.0, 2.0)
-"""Factors of the log-odds at which posteriors are compared: spread ones are less confident."""
+"""Factors of the log-odds at which posteriors are compared: propagated ones are less confident."""
 ROUNDS = 100
 WEIGHT = 4.0
-"""Of all items that nobody judged, in units of all statements."""
+"""Weight of all unjudged items, in units of all statements."""
 LEAST, MOST = 30, 1000
-"""Statements under which nothing can be checked, and from which on there is little to gain."""
+"""Fewest statements that allow a check, and most that leave something to gain."""
 SPARE = 4
-"""Least number of items that nobody judged, for each item that somebody did."""
+"""Fewest unjudged items for each judged one."""
 ITEMS = 20_000
-"""Most items of the graph, drawn at random from more."""
+"""Most unjudged items in the graph, drawn at random from more."""
 
 
 def with_unjudged(
     classifier: PairClassifier, table: Table, rows: Judgements, need: str, reads: Sequence[str]
 ) -> tuple[Judgements, int]:
-    """Statements, and what is to be learnt of items that none is about; how many these are.
+    """Add rows about unjudged items to the statements; return them and the number of rows added.
 
-    A risk that `reads` certain kinds takes them as they are, if it reads such items at all.
-    Where the prior has to be known and no statement is about a pair, they have its mean.
+    A risk that `reads` certain kinds takes unjudged items without labels, if it reads them at all.
+    So do others if the prior must be stated and no statement is about a pair.
     """
     held = need == "prior" and bool(rows.single.all())
     if reads or held:
-        some = held or any(kind(name).implied for name in reads)
-        more = Judgements.silent(table.spare) if some else None
+        unlabelled = held or any(kind(name).implied for name in reads)
+        added = Judgements.silent(table.spare) if unlabelled else None
     else:
-        more = spread(classifier, table, rows)
-    return (rows, 0) if more is None else (Judgements.concatenate([rows, more]), len(more))
+        added = soft_labels(classifier, table, rows)
+    return (rows, 0) if added is None else (Judgements.concatenate([rows, added]), len(added))
 
 
-def spread(classifier: PairClassifier, table: Table, rows: Judgements) -> Judgements | None:
-    """Soft labels of items that nobody judged; None where there are few or they do not pay.
+def soft_labels(classifier: PairClassifier, table: Table, rows: Judgements) -> Judgements | None:
+    """Soft labels of unjudged items; None if there are too few or they do not help.
 
-    Models of parts of the statements say how likely the items are positive, and the statements
-    that a model did not see whether its posteriors are better spread than as they are.
+    Models of parts of the statements give posteriors of the items. The statements that a model has
+    not seen show whether its posteriors are better after propagation.
     """
     judged = np.unique(rows.ends[rows.ends >= 0])
     few = LEAST <= len(rows) <= MOST and len(table.spare) >= SPARE * len(judged)
@@ -87,32 +87,32 @@ def spread(classifier: PairClassifier, table: Table, rows: Judgements) -> Judgem
     graph = neighbour_graph(x.reshape(len(x), -1))
     fold = permutation(rng, len(rows)) % FOLDS
     rare = np.bincount(rows.kind)[rows.kind] < 2 * FOLDS
-    fold[rare] = FOLDS  # every model sees them
+    fold[rare] = FOLDS  # in all trainings
     posterior, misfit = np.zeros(len(items)), np.zeros((1 + len(KEPT), len(SHARPER)))
     for held in range(FOLDS):
         rest, unseen = local[fold != held], local[fold == held]
         p = _posteriors(classifier, x, rest, seed + held)
         posterior += p / FOLDS
-        smooth = [propagate(graph, rest, p, kept, without=unseen) for kept in KEPT]
+        propagated = [propagate(graph, rest, p, kept, without=unseen) for kept in KEPT]
         misfit += [
-            [_misfit(unseen, expit(sharper * logit(one))) for sharper in SHARPER]
-            for one in (p, *smooth)
+            [_misfit(unseen, expit(factor * logit(q))) for factor in SHARPER]
+            for q in (p, *propagated)
         ]
-    own, *spread_out = misfit.min(1)
-    if own <= min(spread_out):
+    original, *smoothed = misfit.min(1)
+    if original <= min(smoothed):
         return None
     posterior += (_posteriors(classifier, x, local, seed + FOLDS) - posterior) * FULL
-    found = propagate(graph, local, posterior, KEPT[int(np.argmin(spread_out))])[len(judged) :]
+    posterior = propagate(graph, local, posterior, KEPT[int(np.argmin(smoothed))])[len(judged) :]
     weight = np.full(len(chosen), WEIGHT * rows.weight.sum() / (len(chosen) / 2))
-    return Judgements.about_items("label", chosen, found, weight)
+    return Judgements.about_items("label", chosen, posterior, weight)
 
 
 def neighbour_graph(x: Floats) -> sparse.csr_array:
     """Weights of the neighbours of each item, in either direction, which sum to one."""
-    from sklearn.neighbors import NearestNeighbors  # a tenth of a second
+    from sklearn.neighbors import NearestNeighbors  # whose import takes a tenth of a second
 
-    found = NearestNeighbors(n_neighbors=NEIGHBOURS).fit(x)
-    graph = sparse.csr_array(found.kneighbors_graph(mode="distance"))
+    neighbours = NearestNeighbors(n_neighbors=NEIGHBOURS).fit(x)
+    graph = sparse.csr_array(neighbours.kneighbors_graph(mode="distance"))
     scale = np.maximum(graph.max(axis=1).toarray().ravel(), 1e-12)
     graph.data = np.exp(-((graph.data / np.repeat(scale, NEIGHBOURS)) ** 2))
     graph = graph.maximum(graph.T)
@@ -126,25 +126,25 @@ def propagate(
     kept: float,
     without: Judgements | None = None,
 ) -> Floats:
-    """Posteriors spread over the graph; items in statements keep what these make of them.
+    """Propagate posteriors over the graph; items in statements keep their completed targets.
 
-    Items of the statements `without` are treated as if nobody had judged them.
+    Items of the statements `without` are treated as unjudged.
     """
-    out = np.empty(0, np.int64) if without is None else without.doubled().ends
+    hidden = np.empty(0, np.int64) if without is None else without.doubled().ends
     targets = Targets(rows.doubled())
     positive, negative = targets.complete(posterior[targets.items])[0]
     start, own = posterior.copy(), np.full(len(posterior), kept)
     start[targets.items] = positive / np.maximum(positive + negative, 1e-12)
     own[targets.items] = 1.0
-    start[out], own[out] = posterior[out], kept
-    found = start
+    start[hidden], own[hidden] = posterior[hidden], kept
+    result = start
     for _ in range(ROUNDS):
-        found = own * start + (1 - own) * (graph @ found)
-    return found
+        result = own * start + (1 - own) * (graph @ result)
+    return result
 
 
 def _misfit(rows: Judgements, posterior: Floats) -> float:
-    """How far posteriors must move to agree with statements, squared and summed."""
+    """Sum of squared distances of posteriors from their completed targets."""
     targets = Targets(rows.doubled())
     p = posterior[targets.items]
     stated = np.concatenate([np.concatenate(targets.ends(part, p)) for _, part in targets.parts])
@@ -152,7 +152,7 @@ def _misfit(rows: Judgements, posterior: Floats) -> float:
 
 
 def _posteriors(classifier: PairClassifier, x: Any, rows: Judgements, seed: int) -> Floats:
-    """Of all items, by a model of some statements."""
+    """Posteriors of all items by a model of some statements."""
     model = trial(classifier, x, rows, seed, model=model_of(classifier))
     p: Floats = np.clip(model.predict_proba(x)[:, 1].astype(np.float64), TINY, 1 - TINY)
     return p
