@@ -94,8 +94,8 @@ class Benchmark:
         """Train one fleet and measure the accuracy of each run."""
         run = groups[0][0]
         fleet = self._fleet(self._groups(groups, annotators), run.batch_size)
-        kept = {} if checkpoints is None else checkpoints.of(groups)
-        history = fleet.fit(run.epochs, window=run.window, progress=progress, **kept)
+        saving = {} if checkpoints is None else checkpoints.of(groups)
+        history = fleet.fit(run.epochs, window=run.window, progress=progress, **saving)
         results = []
         for g, group in enumerate(groups):
             test = fleet.groups[g].test
@@ -127,12 +127,12 @@ class Benchmark:
             self._used = fleet
         return fleet
 
-    def _groups(self, groups: Sequence[Sequence[Run]], annotators: Posteriors) -> list[Group]:
+    def _groups(self, runs: Sequence[Sequence[Run]], annotators: Posteriors) -> list[Group]:
         """The groups of a fleet, which all have a column of weights for each kind of row."""
-        made = [self._group(group, annotators) for group in groups]
-        kinds = tuple(dict.fromkeys(name for group in made for name in group.kinds))
+        groups = [self._group(members, annotators) for members in runs]
+        kinds = tuple(dict.fromkeys(name for group in groups for name in group.kinds))
         if kinds == ("both",):
-            return made
+            return groups
 
         def weights(group: Group, kind: str) -> Any:
             if kind not in group.kinds:
@@ -140,7 +140,7 @@ class Benchmark:
             columns = group.columns or [np.ones(len(group.pairs))]
             return columns[group.kinds.index(kind)]
 
-        return [replace(g, kinds=kinds, columns=[weights(g, kind) for kind in kinds]) for g in made]
+        return [replace(g, kinds=kinds, columns=[weights(g, k) for k in kinds]) for g in groups]
 
     def _group(self, runs: Sequence[Run], annotators: Posteriors) -> Group:
         """Runs on the same pairs, or on the same statements about the items of the pairs."""

@@ -24,14 +24,17 @@ TEST_SUBSETS = ("paper", "stratified")
 PUBLISHED_SEEDS = 5
 """Number of seeds behind every published mean."""
 
+COPIES = {0.01: 0.0, 0.1: 0.05}
+"""Label noises whose published numbers repeat those of a smaller one, for every data set."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class PublishedCell:
     """A cell of the paper's tables: mean and standard deviation of an accuracy over five seeds.
 
     ``prior_factor`` and ``label_noise`` are ε and σ of the noise tables. ``copy_of``, if not None,
-    is the smaller σ whose printed numbers are the same for the whole data set, to the last digit.
-    Another noise cannot give the same fifteen means and deviations, so such a cell is no evidence
+    is the smaller σ whose printed numbers are the same, to the last digit. Another noise cannot
+    give the same fifteen means and deviations on every data set, so such a cell is no evidence
     about its own noise.
 
     Examples
@@ -87,7 +90,7 @@ def _rows(name: str) -> list[dict[str, str]]:
 
 def _published(name: str) -> tuple[PublishedCell, ...]:
     """The cells of a file; columns that it lacks have the same value in the whole table."""
-    cells = [
+    return tuple(
         PublishedCell(
             dataset=row["dataset"],
             prior=float(row.get("prior", 0.2)),
@@ -100,19 +103,10 @@ def _published(name: str) -> tuple[PublishedCell, ...]:
             std=float(row["accuracy_std"]),
             prior_factor=float(row.get("prior_factor", 1)),
             label_noise=float(row.get("label_noise_std", 0)),
+            copy_of=COPIES.get(float(row.get("label_noise_std", 0))),
         )
         for row in _rows(name)
-    ]
-    columns: dict[tuple[str, float], set[Any]] = defaultdict(set)
-    for c in cells:
-        columns[c.dataset, c.label_noise].add((c.prior, c.prior_factor, c.method, c.mean, c.std))
-    copies = {
-        (dataset, noise): smaller
-        for (dataset, noise), column in columns.items()
-        for (other, smaller), earlier in columns.items()
-        if other == dataset and smaller < noise and column == earlier
-    }
-    return tuple(replace(c, copy_of=copies.get((c.dataset, c.label_noise))) for c in cells)
+    )
 
 
 @dataclass(frozen=True)

@@ -228,24 +228,16 @@ def _figure(grid: str, parts: Sequence[Panel]) -> Figure:
     spread = {"accuracy": f"; bars {SPREAD}", "robustness": ""}.get(grid, f"; bands {SPREAD}")
     title = f"{parts[0].within}, {parts[0].cells[0].test_subset} test subset{spread}"
     if grid == "robustness":
-        return _with_colours(_compose(parts, (2.3, 2.3), title, columns=9, share_rows=True), parts)
+        figure = _compose(parts, (2.3, 2.3), title, columns=9, share_rows=True)
+        heat_map = figure.axes[0].collections[0]  # all have the same scale
+        figure.colorbar(heat_map, ax=figure.axes, label=axis_label("accuracy", "share correct"))
+        return figure
     if grid != "accuracy":
         return _compose(parts, (2.1, 1.9), title)
     rows = {tuple(c.config.method for c in part.cells if c.method.is_weak) for part in parts}
     size = (2.1, 0.13 * max(map(len, rows)) + 0.75)
     # With the same methods in every panel, only the panels on the left name them.
     return _compose(parts, size, title, label_width=1.2, share_rows=len(rows) == 1)
-
-
-def _with_colours(figure: Figure, parts: Sequence[Panel]) -> Figure:
-    """Add a colour bar to heat maps."""
-    from matplotlib.cm import ScalarMappable
-    from matplotlib.colors import Normalize
-
-    means = [cell.mean for part in parts for cell in part.cells]
-    scale = ScalarMappable(Normalize(min(means), max(means)), "viridis")
-    figure.colorbar(scale, ax=figure.axes, label=axis_label("accuracy", "share correct"))
-    return figure
 
 
 def save_figures(

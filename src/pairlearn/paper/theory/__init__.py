@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from pairlearn.atomic import replacing
+from pairlearn.paper.runs import grouped
 from pairlearn.paper.store import to_csv
 from pairlearn.paper.theory.error_bounds import ESTIMATORS, draw_bounds, least_bound
 from pairlearn.paper.theory.error_bounds import TwoGaussians as TwoGaussians
@@ -108,9 +109,9 @@ def compute_theory(
 def summarize_theory(tables: Mapping[str, Sequence[Row]]) -> dict[str, float]:
     """Summarize the tables of `compute_theory` in a few numbers."""
     summary: dict[str, float] = {}
-    for prior in dict.fromkeys(row["prior"] for row in tables["prior"]):
-        # Below 100 pairs a prior of 0.3 cannot be distinguished from ½.
-        rows = [row for row in where(tables["prior"], "prior", prior) if row["n"] >= 100]
+    # Below 100 pairs a prior of 0.3 cannot be distinguished from ½.
+    large = [row for row in tables["prior"] if row["n"] >= 100]
+    for prior, rows in grouped(large, lambda row: row["prior"]).items():
         slope = log_log_slope(*columns(rows, "n", "rmse"))
         summary[f"exponent of the prior's error at {prior:g}"] = slope
     least = min(tables["variance-lambda"], key=lambda row: float(row["exact"]))

@@ -11,15 +11,8 @@ from scipy.special import expit, logit
 
 from pairlearn.columns import Floats
 from pairlearn.labels import PairLabels
-from pairlearn.paper.theory.rows import (
-    Row,
-    columns,
-    normal_shape,
-    note,
-    rounded,
-    row_of_panels,
-    where,
-)
+from pairlearn.paper.runs import grouped
+from pairlearn.paper.theory.rows import Row, columns, normal_shape, note, rounded, row_of_panels
 from pairlearn.prior import estimate_prior
 from pairlearn.randomness import stream
 from pairlearn.style import BLUE, GREEN, GREY, ORANGE, PURPLE, label_axes
@@ -160,8 +153,5 @@ def _soft_similarities(rng: np.random.Generator, prior: float, n: int) -> Floats
 
 
 def _by_prior(rows: Sequence[Row]) -> list[tuple[float, list[Row], str, str]]:
-    priors = list(dict.fromkeys(row["prior"] for row in rows))
-    return [
-        (prior, where(rows, "prior", prior), *_PRIOR_STYLES[k % 4])
-        for k, prior in enumerate(priors)
-    ]
+    lines = grouped(rows, lambda row: row["prior"]).items()
+    return [(prior, line, *_PRIOR_STYLES[k % 4]) for k, (prior, line) in enumerate(lines)]
