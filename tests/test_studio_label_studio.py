@@ -69,9 +69,9 @@ SIDE = result("preference", "pairwise", selected="right")
 
 def read(folder: Path, *tasks: object) -> list[tuple[Any, ...]]:
     """Annotator, pair, s, c, preference and "can't say" of each judgement."""
-    export = read_label_studio(write(folder, tasks))
-    assert (export.cancelled, export.empty, export.superseded) == (0, 0, 0)
-    rows = [(statement, statement.answer) for statement in export.judgements]
+    statements, counts = read_label_studio(write(folder, tasks))
+    assert counts == {"cancelled": 0, "empty": 0, "superseded": 0}
+    rows = [(statement, statement.answer) for statement in statements]
     assert rows[0][1].seconds == 37.426
     assert {answer.note for _, answer in rows} == {"", "too dark"}
     return [
@@ -116,9 +116,9 @@ def test_json_min(tmp_path: Path) -> None:
 
 def test_what_is_left_out_is_counted(tmp_path: Path) -> None:
     def counts(*tasks: object) -> tuple[int, int, int]:
-        export = read_label_studio(write(tmp_path, list(tasks)))
-        assert export.judgements == [] or export.judgements[0].answer.similarity == 0.8
-        return export.empty, export.cancelled, export.superseded
+        statements, counts = read_label_studio(write(tmp_path, list(tasks)))
+        assert statements == [] or statements[0].answer.similarity == 0.8
+        return counts["empty"], counts["cancelled"], counts["superseded"]
 
     slider = number("similarity", 80)
     # A tie leaves no result, and is not a zero.
@@ -208,7 +208,7 @@ def test_addresses_of_images(tmp_path: Path) -> None:
         (tmp_path / "f" / name).write_bytes(b"\x89PNG\r\n\x1a\n")
     project, _ = create_project(tmp_path / "p", tmp_path / "f")
     with Store.open(project) as store:
-        (pair,) = tasks(project, store.items, store.pairs(), "https://x.example/")
+        (pair,) = tasks(store, "https://x.example/")
     assert {pair["data"]["left"], pair["data"]["right"]} == {
         "https://x.example/a%20b.png",
         "https://x.example/sub/%C3%B6%26c.png",

@@ -22,7 +22,7 @@ from pairlearn.studio.endpoint import Reply, TransientError, error_text, read_re
 from pairlearn.studio.exchange import Statement, _import
 from pairlearn.studio.items import Items
 from pairlearn.studio.judges import answer_shares
-from pairlearn.studio.label_studio import LabelStudioError, LabelStudioExport, read_label_studio
+from pairlearn.studio.label_studio import LabelStudioError, read_label_studio
 from pairlearn.studio.project import Plan, Project, ProjectError
 from pairlearn.studio.store import Store
 from pairlearn.studio.store_file import StoreError, migrate
@@ -137,18 +137,19 @@ def studio_items(data: bytes) -> Any:
      b'"cannot_say":', b'"Can\'t say"', b"null", b"[{"],
     json_mutation,
 )  # fmt: skip
-def label_studio(data: bytes) -> LabelStudioExport | str:
+def label_studio(data: bytes) -> Any:
     path = folder("label_studio") / "export.json"
     path.write_bytes(data)
-    found = attempt(lambda: read_label_studio(path), path, LabelStudioError)
-    if isinstance(found, str):
-        return found
-    again = read_label_studio(path)
-    same(without_keys(again.judgements), without_keys(found.judgements), "read once more")
-    for one in found.judgements:
-        check_statement(one)
-    imported(found.judgements)
-    return found
+    result = attempt(lambda: read_label_studio(path), path, LabelStudioError)
+    if isinstance(result, str):
+        return result
+    statements, _ = result
+    again, _ = read_label_studio(path)
+    same(without_keys(again), without_keys(statements), "read once more")
+    for statement in statements:
+        check_statement(statement)
+    imported(statements)
+    return result
 
 
 def check_statement(one: Statement) -> None:

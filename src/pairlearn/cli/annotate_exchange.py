@@ -23,7 +23,7 @@ OLD_LINKS = (
 
 
 def opened(project: Path) -> Store:
-    """The store of a project, to be closed."""
+    """Open the store of a project."""
     from pairlearn.studio import Project, Store
 
     return Store.open(Project.load(project))
@@ -41,10 +41,10 @@ def export(
 ) -> Output:
     """Write the judgements as a table of pairs, which check and fit read.
 
-    Answers "can't say" are left out and counted. Infeasible answers are written as given:
-    `pairlearn check` reports them. Answers in words stand in the column level, beside their
-    numbers. Answers to known and repeated pairs that were mixed in are left out, and so are
-    those to pairs that the supervisor settled, whose answer is in their place.
+    "Can't say" answers are left out and counted. Infeasible answers are written as given:
+    `pairlearn check` reports them. Answers in words are in the column level, next to their
+    numbers. Answers to known and repeated pairs are left out; where the supervisor settled
+    a pair, that answer replaces the others.
 
     Parameters
     ----------
@@ -52,9 +52,9 @@ def export(
         Table of pairs to write: .csv or .parquet; or .jsonl, every answer with its note,
         seconds and time, also “can't say”.
     aggregate
-        One judgement a pair; else one row a judgement.
+        One row per pair instead of one per judgement.
     without
-        Annotators whose answers are left out, as ann,bob.
+        Annotators whose answers are left out, such as ann,bob.
     weights
         Inclusion weights. [default: where they differ]
 
@@ -156,7 +156,7 @@ def import_(
     file
         Table of pairs (.csv, .parquet), or Label Studio's .json.
     annotator
-        Who judged, where the table does not say.
+        Name of the annotator, if the table has none.
     preference_column
         Column of P(right is better), with --preference-means.
     preference_means
@@ -197,14 +197,14 @@ def import_(
 def label_studio(
     project: Path, out: Path, *, prefix: str = "/data/local-files/?d=", force: bool = False
 ) -> Output:
-    """Write a labelling config and tasks for Label Studio; import reads what it exports.
+    """Write a labelling config and tasks for Label Studio; import reads its exports.
 
     Parameters
     ----------
     out
         Folder for config.xml and tasks.json.
     prefix
-        What comes before the names of images.
+        Prefix of the URLs of images.
 
     For example:
       pairlearn annotate label-studio pumps studio/
@@ -215,7 +215,7 @@ def label_studio(
 
     check_absent(out, "config.xml", "tasks.json", force=force)
     with opened(project) as store:
-        files = write_label_studio(out, store.project, store.items, store.pairs(), prefix)
+        files = write_label_studio(out, store, prefix)
     names = [str(path) for path in files]
     return Output(names, names)
 
@@ -224,14 +224,14 @@ def label_studio(
 def backup(project: Path, out: Path | None = None) -> Output:
     """Copy the answers into one file, also while people are answering.
 
-    Use this, and not a copy of answers.sqlite: the last answers may still be in its log. The
-    copy is checked after writing. Snapshots are taken by themselves, every 200 answers; the
-    last three are in PROJECT/backups, too.
+    Do not copy answers.sqlite instead: the last answers may still be in its log. The backup
+    is verified after writing. Every 200 answers a snapshot is taken automatically; the last
+    three are in PROJECT/backups, too.
 
     Parameters
     ----------
     out
-        File to write; its folder is made if need be. [default: one in PROJECT/backups]
+        File to write; its folder is created if needed. [default: one in PROJECT/backups]
 
     For example:
       pairlearn annotate backup pumps
@@ -246,10 +246,10 @@ def backup(project: Path, out: Path | None = None) -> Output:
 
 @command("annotate restore")
 def restore(project: Path, source: Path | None = None) -> Output:
-    """Put the answers of a backup in the place of those that are there, which are kept aside.
+    """Replace the answers by those of a backup; the current ones are kept in another file.
 
-    Links stay as they are, also those of people who joined, got another link or retired since.
-    End the server first.
+    Links stay as they are, also those of people who joined, got a new link or retired since.
+    Stop the server first.
 
     Parameters
     ----------
@@ -292,9 +292,7 @@ def _read(
     if is_json:
         if annotator is not None or column is not None:
             raise ValueError("a Label Studio export names its annotators and has no such column")
-        export = read_label_studio(file)
-        counts = {name: getattr(export, name) for name in ("cancelled", "empty", "superseded")}
-        return export.judgements, counts
+        return read_label_studio(file)
     if column is not None and meaning is not None:
         return judgements_of(read_preferences(file, column, meaning), annotator), {}
     table = reading.checked(file, noisy=False)

@@ -50,7 +50,7 @@ def demo(*, out: Path = Path("demo.png"), seed: Seed = 0) -> Output:
 
 @dataclass(frozen=True)
 class Simulated:
-    """What to simulate: parameters of `pairlearn.data.simulation.simulate`.
+    """Options of a simulation: parameters of `pairlearn.data.simulation.simulate`.
 
     Parameters
     ----------
@@ -63,15 +63,15 @@ class Simulated:
     overlap
         Error of the best classifier at equal class frequencies. [default: the source's]
     annotators
-        How many of them.
+        Number of annotators.
     annotator_prior
-        They judge by a population with this prior. [default: the true one]
+        Class prior that annotators assume. [default: the true one]
     noise
         σ: judgements are multiplied by N(1, σ²) and clipped.
     missing
-        Share with one of the two answers.
+        Share with only one of the two answers.
     preference
-        Share with a preference alone.
+        Share with only a preference.
     repeated
         Share judged by a second annotator.
     """
@@ -91,7 +91,7 @@ class Simulated:
 
 @command("simulate", Simulated, quiet="Print nothing.")
 def simulate(
-    what: Simulated,
+    options: Simulated,
     folder: Path,
     *,
     source: Annotated[
@@ -108,9 +108,9 @@ def simulate(
     Parameters
     ----------
     folder
-        Where the files go; it is created.
+        Folder for the files; it is created.
     source
-        Where the items come from.
+        Source of the items.
     also
         KIND=SHARE: further statements, such as label=0.1; may be repeated.
     format
@@ -125,7 +125,7 @@ def simulate(
     from pairlearn.data.simulation import simulate as make
 
     check_absent(folder, f"items.{format}", f"pairs.{format}", "truth.csv", force=force)
-    made = make(source, also=_shares(also or []), **vars(what))
+    made = make(source, also=_shares(also or []), **vars(options))
     files = made.write(folder, format)
     best = float((made.posterior.clip(min=0.5) + (1 - made.posterior).clip(min=0.5) - 0.5).mean())
     data: dict[str, Any] = {

@@ -14,9 +14,7 @@ either.
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 from urllib.parse import quote
@@ -28,7 +26,8 @@ from pairlearn.atomic import replacing
 from pairlearn.studio.exchange import Statement
 from pairlearn.studio.items import Items
 from pairlearn.studio.project import Project, read_json
-from pairlearn.studio.records import MAX_NOTE, Answer, Pair, describe_error
+from pairlearn.studio.records import MAX_NOTE, Answer, describe_error
+from pairlearn.studio.store import Store
 from pairlearn.studio.store_file import StoreError
 
 LOCAL_FILES = "/data/local-files/?d="
@@ -50,9 +49,7 @@ def labelling_config(project: Project) -> str:
     return template.format(left=tag.format("left"), right=tag.format("right"), **words)
 
 
-def tasks(
-    project: Project, items: Items, pairs: Sequence[Pair], prefix: str = LOCAL_FILES
-) -> list[dict[str, Any]]:
+def tasks(store: Store, prefix: str = LOCAL_FILES) -> list[dict[str, Any]]:
     """The pairs of a project as tasks; URLs of images begin with ``prefix``.
 
     `import` recognises a pair by its ``left_id`` and ``right_id``.
@@ -63,23 +60,21 @@ def tasks(
                 "pair": pair.id,
                 "left_id": pair.left,
                 "right_id": pair.right,
-                "left": _item_text(items, pair.left, prefix),
-                "right": _item_text(items, pair.right, prefix),
+                "left": _item_text(store.items, pair.left, prefix),
+                "right": _item_text(store.items, pair.right, prefix),
             }
         }
-        for pair in pairs
+        for pair in store.pairs()
     ]
 
 
-def write_label_studio(
-    folder: Path, project: Project, items: Items, pairs: Sequence[Pair], prefix: str = LOCAL_FILES
-) -> tuple[Path, Path]:
+def write_label_studio(folder: Path, store: Store, prefix: str = LOCAL_FILES) -> tuple[Path, Path]:
     """Write ``config.xml`` and ``tasks.json`` to a folder; return their paths."""
     config, task_list = folder / "config.xml", folder / "tasks.json"
     with replacing(config) as part:
-        part.write_text(labelling_config(project), "utf-8")
+        part.write_text(labelling_config(store.project), "utf-8")
     with replacing(task_list) as part:
-        text = json.dumps(tasks(project, items, pairs, prefix), ensure_ascii=False, indent=1)
+        text = json.dumps(tasks(store, prefix), ensure_ascii=False, indent=1)
         part.write_text(text + "\n", "utf-8")
     return config, task_list
 
@@ -105,20 +100,6 @@ Item: TypeAlias = Annotated[str, msgspec.Meta(min_length=1, pattern="^[^\ud800-\
 
 class LabelStudioError(ValueError):
     """A file is not a Label Studio export of pairlearn's tasks."""
-
-
-@dataclass(frozen=True)
-class LabelStudioExport:
-    """Judgements, and counts of annotations left out.
-
-    Those were skipped (``cancelled``), had no result (``empty``), or were ``superseded`` by a later
-    one of the same annotator.
-    """
-
-    judgements: list[Statement]
-    cancelled: int
-    empty: int
-    superseded: int
 
 
 class _Account(msgspec.Struct):
@@ -180,9 +161,13 @@ class _Annotation(msgspec.Struct):
         return Statement(self.name, str(self.left_id), str(self.right_id), answer, place)
 
 
-def read_label_studio(path: Path) -> LabelStudioExport:
-    """Read a JSON or JSON-MIN export of Label Studio; LabelStudioError names a bad task."""
-    counts: Counter[str] = Counter()
+def read_label_studio(path: Path) -> tuple[list[Statement], dict[str, int]]:
+    """Read the judgements of a JSON or JSON-MIN export; LabelStudioError names a bad task.
+
+    The counts are of annotations left out: they were skipped ("cancelled"), had no result
+    ("empty"), or were "superseded" by a later one of the same annotator.
+    """
+    counts = dict.fromkeys(("cancelled", "empty", "superseded"), 0)
     latest: dict[tuple[str, str, str], tuple[tuple[str, int], Statement]] = {}
     try:
         tasks = _read("the file", read_json(path, MAX_BYTES, LabelStudioError), list[Any])
@@ -198,9 +183,7 @@ def read_label_studio(path: Path) -> LabelStudioExport:
                     latest[key] = (annotation.order, statement)
     except (LabelStudioError, StoreError) as error:
         raise LabelStudioError(f"{path}: {error}") from None
-    statements = [statement for _, statement in latest.values()]
-    names = ("cancelled", "empty", "superseded")
-    return LabelStudioExport(statements, *(counts[name] for name in names))
+    return [statement for _, statement in latest.values()], counts
 
 
 def _annotations(tasks: list[Any]) -> Iterator[tuple[str, _Annotation | None]]:

@@ -121,7 +121,7 @@ class Studio:
         items = Items.open(self.project)
         self.store = Store.open(self.project)
         self.store.items = items  # read once, before the first request
-        self.sessions = Sessions(self.store, self.project.folder, https)
+        self.sessions = Sessions(self.store, https)
         self.requests = Buckets(requests_per_second, 3 * requests_per_second)
         self.failures = Buckets(per_second=1, burst=20)
         self.forecast = Forecast(self.project.folder)

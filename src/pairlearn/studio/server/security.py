@@ -24,7 +24,6 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from pathlib import Path
 from urllib.parse import urlsplit
 
 import h11
@@ -257,7 +256,6 @@ class Sessions:
     """
 
     store: Store
-    folder: Path
     https: bool = False
     guests: dict[bytes, tuple[str, Annotator, object]] = field(default_factory=dict)
 
@@ -279,7 +277,7 @@ class Sessions:
     @cached_property
     def digest(self) -> str:
         """A digest of the folder and of when the project was created in it."""
-        text = f"{self.folder.resolve()} {self.store.created_at()}"
+        text = f"{self.store.project.folder.resolve()} {self.store.created_at()}"
         return hashlib.sha256(text.encode()).hexdigest()[:8]
 
     @cached_property
