@@ -204,7 +204,7 @@ def label_studio(
     out
         Folder for config.xml and tasks.json.
     prefix
-        Prefix of the URLs of images.
+        Prefix of the URLs of images; by default that of Label Studio's local storage.
 
     For example:
       pairlearn annotate label-studio pumps studio/

@@ -30,9 +30,6 @@ from pairlearn.studio.records import MAX_NOTE, Answer, describe_error
 from pairlearn.studio.store import Store
 from pairlearn.studio.store_file import StoreError
 
-LOCAL_FILES = "/data/local-files/?d="
-"""URL prefix of files in Label Studio's local storage."""
-
 
 def labelling_config(project: Project) -> str:
     """The labelling config of a project, in Label Studio's XML."""
@@ -49,7 +46,7 @@ def labelling_config(project: Project) -> str:
     return template.format(left=tag.format("left"), right=tag.format("right"), **words)
 
 
-def tasks(store: Store, prefix: str = LOCAL_FILES) -> list[dict[str, Any]]:
+def tasks(store: Store, prefix: str) -> list[dict[str, Any]]:
     """The pairs of a project as tasks; URLs of images begin with ``prefix``.
 
     `import` recognises a pair by its ``left_id`` and ``right_id``.
@@ -68,7 +65,7 @@ def tasks(store: Store, prefix: str = LOCAL_FILES) -> list[dict[str, Any]]:
     ]
 
 
-def write_label_studio(folder: Path, store: Store, prefix: str = LOCAL_FILES) -> tuple[Path, Path]:
+def write_label_studio(folder: Path, store: Store, prefix: str) -> tuple[Path, Path]:
     """Write ``config.xml`` and ``tasks.json`` to a folder; return their paths."""
     config, task_list = folder / "config.xml", folder / "tasks.json"
     with replacing(config) as part:

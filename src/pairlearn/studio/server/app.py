@@ -320,5 +320,5 @@ async def _error_response(request: Request, error: Exception) -> Response:
     if studio is not None:
         reason = translations(studio.project.language).get(reason, reason)
     if "/api/" in request.url.path or request.url.path.endswith("/image"):
-        return refused(status, reason, retry=2 if status == 429 else None)
+        return refused(status, reason)
     return pages.message(request, status, "Not here", reason[:1].upper() + reason[1:] + ".")

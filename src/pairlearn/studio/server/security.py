@@ -124,9 +124,9 @@ class Buckets:
 
     KEPT = 4096
 
-    def take(self, caller: str, now: float | None = None) -> bool:
+    def take(self, caller: str) -> bool:
         """Take a token from the bucket of a caller; False if it is empty."""
-        now = time.monotonic() if now is None else now
+        now = time.monotonic()
         level, then = self._level.get(caller, (self.burst, now))
         level = min(self.burst, level + (now - then) * self.per_second)
         if caller not in self._level and len(self._level) >= self.KEPT:
@@ -205,10 +205,9 @@ class Guard:
         return None
 
 
-def refused(status: int, reason: str, *, retry: float | None = None) -> JSONResponse:
+def refused(status: int, reason: str) -> JSONResponse:
     """A JSON response with the reason of a refusal."""
-    headers = None if retry is None else {"Retry-After": str(max(1, round(retry)))}
-    return JSONResponse({"error": reason}, status, headers)
+    return JSONResponse({"error": reason}, status, {"Retry-After": "2"} if status == 429 else None)
 
 
 def _limited(receive: Receive) -> Receive:
