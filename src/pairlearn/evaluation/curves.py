@@ -181,7 +181,7 @@ def calibration_curve(
     level, level_prime = (
         np.searchsorted(edges[1:-1], column, side="right") for column in (pairs.z, pairs.z_prime)
     )
-    tally = LevelTally.of(pairs, level, level_prime, len(edges) - 1)
+    tally = LevelTally(pairs, level, level_prime, len(edges) - 1)
     fit = tally.fit(tally.solve(tally.start()))
     counts = pairs.effective_ends * tally.shares
     implied = tuple(pairs.estimates(fit.rates, fit.rate_influence, counts))

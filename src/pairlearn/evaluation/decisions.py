@@ -119,7 +119,7 @@ def fit_decisions(pairs: JudgedPairs, threshold: float = 0.0) -> list[Decisions]
     """
     pairs.require_identified()
     level, level_prime = (np.asarray(z > threshold, np.intp) for z in (pairs.z, pairs.z_prime))
-    tally = LevelTally.of(pairs, level, level_prime, 2)
+    tally = LevelTally(pairs, level, level_prime, 2)
     rates = tally.solve(tally.start())
     solutions = [_decisions(tally, rates)]
     # (1 − p, 1 − o) has the same mean judgements of pairs decided differently, and

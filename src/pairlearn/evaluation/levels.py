@@ -25,7 +25,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.columns import Floats, Mask
+from pairlearn.columns import Floats
 from pairlearn.evaluation.judged import JudgedPairs
 from pairlearn.labels import PairLabels
 
@@ -48,9 +48,8 @@ class LevelFit:
     log_likelihood: float
 
 
-@dataclass(frozen=True)
 class LevelTally:
-    """Pairs counted by the levels of their ends.
+    """Pairs counted by the levels 0 … count − 1 of their ends.
 
     `judgements` (n, 2) have differences towards the higher level. A cell is a couple of levels and
     the judgements that its rows have, `given` (m, 2): both, similarity or difference. `weight` (m,)
@@ -58,47 +57,26 @@ class LevelTally:
     ends in each level, and `turn` half the difference of its ends, right less left.
     """
 
-    pairs: JudgedPairs
-    count: int
-    judgements: Floats
-    cell: Indices
-    high: Indices
-    low: Indices
-    given: Mask
-    weight: Floats
-    sums: Floats
-    member: Floats
-    turn: Floats
-    shares: Floats
-    noise: tuple[float, float]
-
-    @classmethod
-    def of(cls, pairs: JudgedPairs, level: Indices, level_prime: Indices, count: int) -> LevelTally:
-        """Count pairs whose ends are in levels 0 … count − 1."""
+    def __init__(
+        self, pairs: JudgedPairs, level: Indices, level_prime: Indices, count: int
+    ) -> None:
         high, low = np.maximum(level, level_prime), np.minimum(level, level_prime)
         towards = np.where(level > level_prime, -pairs.difference, pairs.difference)
-        judgements = np.stack([pairs.similarity, towards], axis=1)
-        given = ~np.isnan(judgements)
+        self.pairs, self.count = pairs, count
+        self.judgements = np.stack([pairs.similarity, towards], axis=1)
+        given = ~np.isnan(self.judgements)
         code = (high * count + low) * 4 + 2 * given[:, 0] + given[:, 1]
         present, cell = np.unique(code, return_inverse=True)
-        cell = cell.reshape(-1)
-        finite = np.where(given, judgements, 0.0) * pairs.weight[:, None]
+        self.cell: Indices = cell.reshape(-1)
+        self.high, self.low = present // 4 // count, present // 4 % count
+        self.given = np.stack([present % 4 >= 2, present % 2 == 1], axis=1)
+        self.weight = np.asarray(np.bincount(self.cell, pairs.weight), np.float64)
+        finite = np.where(given, self.judgements, 0.0) * pairs.weight[:, None]
+        self.sums = np.stack([np.bincount(self.cell, column) for column in finite.T], axis=1)
         left, right = np.eye(count)[level] / 2, np.eye(count)[level_prime] / 2
-        return cls(
-            pairs=pairs,
-            count=count,
-            judgements=judgements,
-            cell=cell,
-            high=present // 4 // count,
-            low=present // 4 % count,
-            given=np.stack([present % 4 >= 2, present % 2 == 1], axis=1),
-            weight=np.asarray(np.bincount(cell, pairs.weight), np.float64),
-            sums=np.stack([np.bincount(cell, column) for column in finite.T], axis=1),
-            member=left + right,
-            turn=right - left,
-            shares=_mean(left + right, pairs.weight),
-            noise=_noise(pairs),
-        )
+        self.member, self.turn = left + right, right - left
+        self.shares = _mean(self.member, pairs.weight)
+        self.noise = _noise(pairs)
 
     def start(self) -> Floats:
         """Consistent rates to start from, in closed form: ρ_k = π + E[c (1'_k − 1_k)]/(2 w_k).
