@@ -20,13 +20,7 @@ from pairlearn.tables.cells import PIXELS, ColumnChoice, ColumnKind, Values, rea
 from pairlearn.tables.encoder import ItemEncoder, unused_columns
 from pairlearn.tables.items import ItemTable, as_features, check_names, default_names
 from pairlearn.tables.read import PathLike, check_rows, rechunk
-from pairlearn.tables.sources import (
-    Columns,
-    Source,
-    existing_file,
-    open_source,
-    suffix_of,
-)
+from pairlearn.tables.sources import Columns, Source, existing_file, open_source, suffix_of
 
 SAMPLE_ROWS = 10_000
 """Rows that tell the kinds of columns."""

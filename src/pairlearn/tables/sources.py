@@ -17,13 +17,7 @@ from typing import Any, BinaryIO, ClassVar, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.columns import (
-    RowError,
-    TableError,
-    locate_errors,
-    quote,
-    unify_ids,
-)
+from pairlearn.columns import RowError, TableError, locate_errors, quote, unify_ids
 from pairlearn.tables.cells import Kind, convert, list_names, text_array
 from pairlearn.tables.items import is_empty
 
@@ -142,13 +136,12 @@ class CsvSource(Source):
 
     def batches(self, names: Sequence[str]) -> Iterator[Columns]:
         """Yield batches of rows; those before a bad row come before its error."""
-        positions = {name: self.names.index(name) for name in names}
         row = 1
         with self.path.open("rb") as file:
             file.seek(self._data)
             while block := file.read(BLOCK):
                 block += file.readline(MAX_LINE)
-                columns = _plain_columns(block, len(self.names), positions)
+                columns = _plain_columns(block, self.names, names)
                 if columns is None:
                     file.seek(-len(block), 1)
                     break
@@ -156,8 +149,8 @@ class CsvSource(Source):
                     row += count
                     yield columns
             for records in self._record_batches(file, row):
-                cells = list(zip(*records, strict=True))
-                yield {name: text_array(cells[column]) for name, column in positions.items()}
+                cells = dict(zip(self.names, zip(*records, strict=True), strict=True))
+                yield {name: text_array(cells[name]) for name in names}
 
     def _record_batches(self, file: BinaryIO, row: int) -> Iterator[list[list[str]]]:
         """Yield the remaining records in batches, also those before a bad one."""
@@ -208,7 +201,7 @@ class CsvSource(Source):
             yield text
 
 
-def _plain_columns(block: bytes, width: int, positions: dict[str, int]) -> Columns | None:
+def _plain_columns(block: bytes, header: Sequence[str], names: Sequence[str]) -> Columns | None:
     """Parse whole lines by pyarrow, all cells as text; None if it might read them wrongly."""
     import pyarrow
     from pyarrow import csv as arrow_csv
@@ -221,17 +214,18 @@ def _plain_columns(block: bytes, width: int, positions: dict[str, int]) -> Colum
         or max(map(len, block.split(b"\n"))) > MAX_CELL
     ):
         return None
-    names = [str(column) for column in range(width)]
     try:
         if not block.isascii():
             block.decode()
         table = arrow_csv.read_csv(
             pyarrow.BufferReader(block),
             # With its threads beside torch's, the process sometimes aborts when it ends.
-            arrow_csv.ReadOptions(use_threads=False, column_names=names, block_size=len(block) + 1),
+            arrow_csv.ReadOptions(
+                use_threads=False, column_names=header, block_size=len(block) + 1
+            ),
             arrow_csv.ParseOptions(quote_char=False, double_quote=False),
             arrow_csv.ConvertOptions(
-                include_columns=[names[column] for column in positions.values()],
+                include_columns=names,
                 column_types=dict.fromkeys(names, pyarrow.string()),
                 null_values=[""],
                 strings_can_be_null=True,
@@ -239,9 +233,7 @@ def _plain_columns(block: bytes, width: int, positions: dict[str, int]) -> Colum
         )
     except (UnicodeDecodeError, pyarrow.ArrowInvalid):
         return None
-    return {
-        name: table.column(names[column]).combine_chunks() for name, column in positions.items()
-    }
+    return {name: table.column(name).combine_chunks() for name in names}
 
 
 class ParquetSource(Source):
