@@ -1,4 +1,4 @@
-"""Tables in memory, against plain Python lists and dictionaries; and how they are written."""
+"""Tables in memory, against plain Python lists and dictionaries; writing of files."""
 
 from __future__ import annotations
 
@@ -41,20 +41,11 @@ def full() -> PairTable:
 
 def test_columns_have_their_types() -> None:
     table = full()
-    kinds = {name: column.dtype.kind for name, column in table.columns().items()}
-    assert kinds == {
-        "left": "U",
-        "right": "U",
-        "similarity": "f",
-        "difference": "f",
-        "preference": "i",
-        "weight": "f",
-        "annotator": "U",
-    }
-    assert table.preference is not None
-    assert table.preference.tolist() == [0, -1, 1]
-    assert repr(table) == f"PairTable(n=3, columns={list(kinds)})"
-    assert len(table) == 3
+    assert "".join(column.dtype.kind for column in table.columns().values()) == "UUffifU"
+    assert table.preference is not None and table.preference.tolist() == [0, -1, 1]
+    optional = "'preference', 'weight', 'annotator'"
+    names = f"['left', 'right', 'similarity', 'difference', {optional}]"
+    assert repr(table) == f"PairTable(n=3, columns={names})"
 
 
 @pytest.mark.parametrize(
@@ -113,13 +104,13 @@ def test_equality() -> None:
     assert items != ItemTable(["1"], [[0.5]])
     assert items != ItemTable([1], [[0.25]])
     assert items != 1
-    for one in (table, items):
+    for unhashable in (table, items):
         with pytest.raises(TypeError, match="unhashable"):
-            hash(one)
+            hash(unhashable)
 
 
-def test_pickles_of_the_version_before() -> None:
-    """They know of no ignored columns, and can be pickled again after a change."""
+def test_pickles_of_version_0_2() -> None:
+    """They have no ignored columns, and can be pickled again."""
     old = PairTable([1, 2], [2, 3], [0.5, 0.6], None)
     del old.ignored
     again = pickle.loads(pickle.dumps(pickle.loads(pickle.dumps(old))[:1]))
@@ -148,17 +139,17 @@ def test_positions_are_those_of_a_dictionary(
     ids: list[int], data: st.DataObject, text: str
 ) -> None:
     """Also where one side has text and the other integers."""
-    chosen = st.lists(st.sampled_from(ids), min_size=1, max_size=20)
-    left = data.draw(chosen)
-    right = data.draw(st.lists(st.sampled_from(ids), min_size=len(left), max_size=len(left)))
-    where = {one: row for row, one in enumerate(ids)}
-    expected = [[where[one], where[two]] for one, two in zip(left, right, strict=True)]
-    kinds: dict[str, Any] = {"neither": (int, int), "items": (int, str), "pairs": (str, int)}
-    of_pairs, of_items = kinds[text]
-    table = PairTable(
-        [of_pairs(one) for one in left], [of_pairs(one) for one in right], [0.5] * len(left), None
-    )
-    items = ItemTable([of_items(one) for one in ids], np.zeros((len(ids), 1)))
+    end = st.sampled_from(ids)
+    pairs = data.draw(st.lists(st.tuples(end, end), min_size=1, max_size=20))
+    position = {id_: row for row, id_ in enumerate(ids)}
+    expected = [[position[left], position[right]] for left, right in pairs]
+    pair_ids, item_ids = (np.array(pairs), np.array(ids))
+    if text == "pairs":
+        pair_ids = pair_ids.astype(str)
+    if text == "items":
+        item_ids = item_ids.astype(str)
+    table = PairTable(*pair_ids.T, [0.5] * len(pairs), None)
+    items = ItemTable(item_ids, np.zeros((len(ids), 1)))
     assert table.positions(items).tolist() == expected
     assert table.positions(items.ids).tolist() == expected
 
@@ -175,7 +166,7 @@ def test_items() -> None:
     assert ItemTable.concatenate([items, more]).ids.tolist() == ["0", "1", "2", "x"]
 
 
-# ---- written whole or not at all --------------------------------------------------------------
+# ---- files are written whole or not at all ----------------------------------------------------
 
 PLAIN = PairTable([1, 2], [2, 3], [0.5, NAN], [NAN, -0.25])
 
@@ -253,7 +244,7 @@ def test_bad_headers(tmp_path: Path, columns: list[str]) -> None:
         (lambda path: open_rows(path, ["a"]).__enter__(), "a.txt", "the suffix '.txt'; rows are"),
     ],
 )
-def test_what_cannot_be_written(tmp_path: Path, write: Any, name: str, message: str) -> None:
+def test_refused_paths(tmp_path: Path, write: Any, name: str, message: str) -> None:
     with pytest.raises(TableError) as caught:
         write(tmp_path / name)
     assert str(caught.value).startswith(f"{tmp_path / name} has {message}")

@@ -49,92 +49,87 @@ KNOWN |= {"PairTable": PairTable, "ItemTable": ItemTable}
 
 
 @cache
-def cases(of: str) -> dict[str, tuple[str, str]]:
-    text = (Path(__file__).parent / "malformed" / f"{of}.txt").read_text(encoding="utf-8")
-    return {name: (data, said) for name, data, said in map(str.splitlines, text.split("\n\n"))}
+def cases(file: str) -> dict[str, tuple[str, str]]:
+    text = (Path(__file__).parent / "malformed" / f"{file}.txt").read_text(encoding="utf-8")
+    return {name: (data, text) for name, data, text in map(str.splitlines, text.split("\n\n"))}
 
 
-def every(*of: str) -> Any:
+def every_case(*files: str) -> Any:
     return pytest.mark.parametrize(
-        ("of", "name"), [(one, name) for one in of for name in cases(one)]
+        ("file", "name"), [(file, name) for file in files for name in cases(file)]
     )
 
 
 def contents(expression: str, suffix: str) -> bytes:
-    found, stream = eval(expression, KNOWN), io.BytesIO()
+    data, stream = eval(expression, KNOWN), io.BytesIO()
     if suffix == ".parquet":
-        parquet.write_table(pyarrow.table(found), stream)
+        parquet.write_table(pyarrow.table(data), stream)
     elif suffix == ".npy":
-        np.save(stream, found)
-    return found if suffix == ".csv" else stream.getvalue()
+        np.save(stream, data)
+    return data if suffix == ".csv" else stream.getvalue()
 
 
-def refused(read: Callable[[Any], Any], path: Path, message: str) -> None:
+def assert_refused(read: Callable[[Any], Any], path: Path, message: str) -> None:
     with pytest.raises(TableError) as caught:
         read(path)
     assert str(caught.value) == message.replace("{path}", str(path))
 
 
-@every("pairs.csv", "items.csv", "pairs.parquet", "items.parquet", "items.npy", "ids.npy")
-def test_files(of: str, name: str) -> None:
-    """In all ways of reading that the harness of the fuzzer knows."""
-    data, message = cases(of)[name]
-    what, suffix = of.split(".")
+@every_case("pairs.csv", "items.csv", "pairs.parquet", "items.parquet", "items.npy", "ids.npy")
+def test_files(file: str, name: str) -> None:
+    """In all the ways of reading of the fuzzer's harness."""
+    data, message = cases(file)[name]
+    what, suffix = file.split(".")
     reader = "npy_ids" if what == "ids" else f"{what}_{suffix}"
-    found = READERS[reader].one_input(contents(data, f".{suffix}"))
-    place = folder(reader if what == "ids" else of)
-    assert found == message.format(path=place / of, items=place / "x.npy")
-    if what == "items" and "ids are unique" not in message:  # of which a stream keeps none
-        refused(lambda path: list(tables.iter_items(path)), place / of, message)
+    outcome = READERS[reader].one_input(contents(data, f".{suffix}"))
+    place = folder(reader if what == "ids" else file)
+    assert outcome == message.format(path=place / file, items=place / "x.npy")
+    if what == "items" and "ids are unique" not in message:  # a stream does not keep ids
+        assert_refused(lambda path: list(tables.iter_items(path)), place / file, message)
 
 
-@every("arrays")
-def test_arrays(of: str, name: str) -> None:
-    expression, message = cases(of)[name]
-    refused(lambda _: eval(expression, KNOWN), Path(), message)
+@every_case("arrays")
+def test_arrays(file: str, name: str) -> None:
+    expression, message = cases(file)[name]
+    assert_refused(lambda _: eval(expression, KNOWN), Path(), message)
 
 
 def test_an_error_far_down_has_its_line() -> None:
-    """Rows of several batches lie before it, and worse values in other columns after it."""
+    """Several batches of rows are before it, and worse values in other columns after it."""
     lines = [b"%d,%d,0.5,0.1" % (row, row + 1) for row in range(300)]
     lines[200:204] = [b"1,2,0.5,-2000", b"1,2,2000,0", b",2,high,0", b"1,2"]
     data = b"left,right,similarity,difference\n" + b"\n".join(lines)
-    said = "row 201: difference is -2000, outside [-1, 1] (noisy=True admits labels with noise)"
-    assert READERS["pairs_csv"].one_input(data).endswith(f"pairs.csv, {said}")
+    message = "row 201: difference is -2000, outside [-1, 1] (noisy=True admits labels with noise)"
+    assert READERS["pairs_csv"].one_input(data).endswith(f"pairs.csv, {message}")
 
 
-def test_paths(tmp_path: Path) -> None:
-    there, link, items = tmp_path / "folder.csv", tmp_path / "null.csv", tmp_path / "items.npy"
-    there.mkdir()
-    link.symlink_to("/dev/null")
-    np.save(items, np.zeros((2, 2)))
-    pairs_are = "pairs are .csv or .parquet"
-    for read, path, message in (
-        (read_pairs, there, "{path} is a folder; give a file"),
-        (read_items, tmp_path / "none.npy", "{path} does not exist"),
-        (read_pairs, tmp_path / "none.parquet", "{path} does not exist"),
-        (read_pairs, Path("/dev/null/x.csv"), "{path} does not exist"),
-        (read_pairs, tmp_path / "a.txt", "{path} has the suffix '.txt'; " + pairs_are),
-        (read_pairs, tmp_path / "a", "{path} has the suffix ''; " + pairs_are),
-        (read_pairs, tmp_path / "a.npy", "{path} has the suffix '.npy'; " + pairs_are),
+@pytest.mark.parametrize(
+    ("read", "name", "message"),
+    [
+        (read_pairs, "folder.csv", "{path} is a folder; give a file"),
+        (read_pairs, "null.csv", "{path} is not a regular file; save the table to one first"),
+        (read_pairs, "null.csv/x.csv", "{path} does not exist"),
+        (read_pairs, "none.parquet", "{path} does not exist"),
+        (read_items, "none.npy", "{path} does not exist"),
+        (read_pairs, "a.txt", "{path} has the suffix '.txt'; pairs are .csv or .parquet"),
+        (read_pairs, "a", "{path} has the suffix ''; pairs are .csv or .parquet"),
+        (read_pairs, "a.npy", "{path} has the suffix '.npy'; pairs are .csv or .parquet"),
+        (read_items, "a.xls", "{path} has the suffix '.xls'; items are .csv, .parquet or .npy"),
         (
-            read_items,
-            tmp_path / "a.xls",
-            "{path} has the suffix '.xls'; items are .csv, .parquet or .npy",
-        ),
-        (read_pairs, link, "{path} is not a regular file; save the table to one first"),
-        (
-            lambda path: read_items(items, path),
-            tmp_path / "ids.csv",
-            "{path} has the suffix '.csv'; ids of .npy features are .npy",
+            lambda path: read_items(path.with_name("items.npy"), path),
+            *("ids.csv", "{path} has the suffix '.csv'; ids of .npy features are .npy"),
         ),
         (
-            lambda path: read_items(path, tmp_path / "ids.npy"),
-            tmp_path / "items.csv",
-            "ids is for .npy features; {path} has its ids in the column 'id'",
+            lambda path: read_items(path, path.with_name("ids.npy")),
+            *("items.csv", "ids is for .npy features; {path} has its ids in the column 'id'"),
         ),
-    ):
-        refused(read, path, message)
+    ],
+)
+def test_paths(tmp_path: Path, read: Callable[[Any], Any], name: str, message: str) -> None:
+    (tmp_path / "folder.csv").mkdir()
+    (tmp_path / "null.csv").symlink_to("/dev/null")
+    np.save(tmp_path / "items.npy", np.zeros((2, 2)))
+    assert_refused(read, tmp_path / name, message)
 
 
 def test_rows_of_a_batch(tmp_path: Path) -> None:
