@@ -1,4 +1,4 @@
-"""Accuracy without labels, against simulated tables whose accuracy is known."""
+"""Accuracy without labels, against simulated tables of known accuracy."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from scipy.special import expit
 
 from pairlearn import PairLabels
 from pairlearn.evaluation import AccuracyEstimate, estimate_accuracy, recalibrate, sensitivity
 
-KINDS = {"symmetric": (1, 1), "misses": (1, 0), "alarms": (0, 1)}
 Table = tuple[np.ndarray, np.ndarray]
 
 
 def table(
     rng: np.random.Generator, prior: float, turned: tuple[float, float], n: int, mu: float = 5.0
 ) -> Table:
-    """Posteriors and decisions (2, n): a calibrated annotator, decisions turned at random."""
+    """Posteriors of a calibrated annotator, and decisions flipped at random, each (2, n)."""
     y = rng.random((2, n)) < prior
     u = rng.normal(np.where(y, mu / 2, -mu / 2), 1)
     r = 1 / (1 + np.exp(-(mu * u + math.log(prior / (1 - prior)))))
@@ -33,12 +33,10 @@ def table(
 def true_accuracy(prior: float, turned: tuple[float, float], mu: float = 5.0) -> float:
     """P(h = y), from the normal distributions of u."""
     cut = -math.log(prior / (1 - prior)) / mu
-    hit = 1 - NormalDist(mu / 2).cdf(cut)
-    alarm = 1 - NormalDist(-mu / 2).cdf(cut)
     miss, false = turned
-    found = hit * (1 - miss) + (1 - hit) * false
-    called = alarm * (1 - miss) + (1 - alarm) * false
-    return prior * found + (1 - prior) * (1 - called)
+    above = (1 - NormalDist(mean).cdf(cut) for mean in (mu / 2, -mu / 2))
+    tpr, fpr = (share * (1 - miss) + (1 - share) * false for share in above)
+    return prior * tpr + (1 - prior) * (1 - fpr)
 
 
 def assess(r: Any, h: Any, labels: PairLabels | None = None, **options: Any) -> AccuracyEstimate:
@@ -46,11 +44,11 @@ def assess(r: Any, h: Any, labels: PairLabels | None = None, **options: Any) -> 
     return estimate_accuracy(h[0] - 0.5, h[1] - 0.5, labels, **options)
 
 
-# ---- values worked out otherwise ----------------------------------------------------------------
+# ---- values computed in other ways --------------------------------------------------------------
 
 
 def test_the_fit_maximises_the_pair_likelihood() -> None:
-    """Search the rates of both decisions on a grid, one pair after another."""
+    """Search the rates of both decisions on a grid, pair by pair."""
     r, h = table(np.random.default_rng(5), 0.4, (0.3, 0.1), 80, mu=2.0)
     grid = np.arange(0.0025, 1, 0.005)
     p, o = np.meshgrid(grid, grid, indexing="ij")
@@ -76,7 +74,7 @@ def test_the_standard_error_is_the_jackknife_one() -> None:
 
 
 def test_certain_judgements_without_errors() -> None:
-    """As in a thousand labelled instances without an error: Wilson gives z²/(N + z²)."""
+    """Like a thousand labelled instances without an error: Wilson gives z²/(N + z²)."""
     y = np.random.default_rng(7).random((2, 500)) < 0.3
     estimate = assess(y.astype(float), y)
     assert (estimate.value, estimate.high) == pytest.approx((1, 1), abs=1e-3)
@@ -123,8 +121,8 @@ def share_covered(
     draw: Callable[[np.random.Generator], AccuracyEstimate], truth: float, tables: int
 ) -> float:
     rng = np.random.default_rng(1)
-    found = [draw(rng) for _ in range(tables)]
-    return float(np.mean([one.low <= truth <= one.high for one in found]))
+    estimates = [draw(rng) for _ in range(tables)]
+    return float(np.mean([estimate.low <= truth <= estimate.high for estimate in estimates]))
 
 
 def similarities(r: Any, _: Any = None) -> PairLabels:
@@ -136,7 +134,7 @@ def differences(r: Any, _: Any = None) -> PairLabels:
 
 
 @pytest.mark.parametrize(
-    ("prior", "turned", "n", "said", "options", "least", "most"),
+    ("prior", "turned", "n", "judge", "options", "least", "most"),
     [
         # Rare errors at a small prior are the hard case: few of them fall on dissimilar pairs.
         (0.1, (0.015, 0.015), 500, None, {}, 0.91, 0.99),
@@ -154,38 +152,37 @@ def differences(r: Any, _: Any = None) -> PairLabels:
     ],
 )
 def test_intervals_cover(
-    prior: float, turned: Any, n: int, said: Any, options: Any, least: float, most: float
+    prior: float, turned: Any, n: int, judge: Any, options: Any, least: float, most: float
 ) -> None:
     def draw(rng: np.random.Generator) -> AccuracyEstimate:
         r, h = table(rng, prior, turned, n)
-        return assess(r, h, None if said is None else said(r, rng), **options)
+        return assess(r, h, None if judge is None else judge(r, rng), **options)
 
     assert least <= share_covered(draw, true_accuracy(prior, turned), 150) <= most
 
 
 @pytest.mark.parametrize(("items", "n", "repeats"), [(120, 500, 1), (300, 150, 3)])
 def test_intervals_cover_when_items_recur(items: int, n: int, repeats: int) -> None:
-    truth, known = true_accuracy(0.3, (0.1, 0.1)), []
-    for aware in (True, False):
-
-        def draw(rng: np.random.Generator, aware: bool = aware) -> AccuracyEstimate:
+    def covered(aware: bool) -> float:
+        def draw(rng: np.random.Generator) -> AccuracyEstimate:
             r, h, pairs = recurring(rng, items, n, repeats)
             return assess(r, h, items=pairs if aware else None)
 
-        known.append(share_covered(draw, truth, 120))
-    assert 0.9 <= known[0] <= 0.99
-    assert known[1] < 0.87
+        return share_covered(draw, true_accuracy(0.3, (0.1, 0.1)), 120)
+
+    assert 0.9 <= covered(aware=True) <= 0.99
+    assert covered(aware=False) < 0.87
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("prior", [0.1, 0.2, 0.5, 0.8])
 @pytest.mark.parametrize("error", [0.015, 0.12])
-@pytest.mark.parametrize("kind", KINDS)
-def test_intervals_cover_everywhere(prior: float, error: float, kind: str) -> None:
-    turned = KINDS[kind][0] * error, KINDS[kind][1] * error
+@pytest.mark.parametrize(("misses", "alarms"), [(1, 1), (1, 0), (0, 1)])
+def test_intervals_cover_everywhere(prior: float, error: float, misses: int, alarms: int) -> None:
+    turned = misses * error, alarms * error
     truth = true_accuracy(prior, turned)
-    found = share_covered(lambda rng: assess(*table(rng, prior, turned, 500)), truth, 2000)
-    assert 0.91 <= found <= 0.98
+    covered = share_covered(lambda rng: assess(*table(rng, prior, turned, 500)), truth, 2000)
+    assert 0.91 <= covered <= 0.98
 
 
 # ---- noise, missing judgements, weights, a known prior ------------------------------------------
@@ -199,7 +196,8 @@ def test_noise_and_missing_judgements_widen_the_interval() -> None:
     assert estimate.value == pytest.approx(true_accuracy(0.2, (0.1, 0.1)), abs=0.005)
     both = ~np.isnan(labels.to_array()).any(1)
     fewer = assess(r[:, both], h[:, both])
-    widths = [one.high - one.low for one in (whole, estimate, fewer, assess(r, h, noisy(r, rng)))]
+    estimates = (whole, estimate, fewer, assess(r, h, noisy(r, rng)))
+    widths = [estimate.high - estimate.low for estimate in estimates]
     assert widths[0] < widths[1] < 0.8 * widths[2]
     assert widths[3] > widths[0]
 
@@ -219,8 +217,8 @@ def test_a_known_prior_helps() -> None:
     ratios = []
     for _ in range(10):
         r, h = table(rng, 0.5, (0.24, 0.0), 500)
-        free, given = assess(r, h), assess(r, h, prior=0.5)
-        ratios.append((given.high - given.low) / (free.high - free.low))
+        free, fixed = assess(r, h), assess(r, h, prior=0.5)
+        ratios.append((fixed.high - fixed.low) / (free.high - free.low))
     assert np.mean(ratios) < 0.95
 
 
@@ -257,11 +255,11 @@ def test_similarities_alone_need_a_side(side: Any) -> None:
             assess(r, h, labels)
         return
     truth = true_accuracy(0.3, (0.1, 0.1))
-    wrong = side == "positive"  # then the classes are taken for each other
+    wrong = side == "positive"  # which swaps the classes
     assert assess(r, h, labels, side=side).value == pytest.approx(abs(wrong - truth), abs=0.03)
 
 
-# ---- decisions that say nothing -----------------------------------------------------------------
+# ---- uninformative decisions --------------------------------------------------------------------
 
 
 def test_a_constant_classifier_leaves_both_answers_open() -> None:
@@ -311,26 +309,21 @@ def test_tensors() -> None:
 )
 def test_errors_name_the_argument(change: dict[str, Any], message: str) -> None:
     r, h = table(np.random.default_rng(20), 0.3, (0.1, 0.1), 100)
-    given = {"logits": h[0] - 0.5, "logits_prime": h[1] - 0.5}
-    given["labels"] = PairLabels.from_posteriors(*r)
+    logits = {"logits": h[0] - 0.5, "logits_prime": h[1] - 0.5}
     with pytest.raises(ValueError, match=message):
-        estimate_accuracy(**(given | change))
+        estimate_accuracy(**logits | {"labels": PairLabels.from_posteriors(*r)} | change)
 
 
-# ---- annotators that are too sure or too timid --------------------------------------------------
-
-
-def sigmoid(z: np.ndarray) -> np.ndarray:
-    return 1 / (1 + np.exp(-z))
+# ---- overconfident annotators -------------------------------------------------------------------
 
 
 def overconfident(n: int, seed: int) -> tuple[np.ndarray, np.ndarray, PairLabels, float]:
     """True log-odds, classes, judgements with log-odds twice as large, and the accuracy."""
     rng = np.random.default_rng(seed)
     z = rng.normal(-0.5, 2, size=(2, n))
-    y = (rng.random((2, n)) < sigmoid(z)).astype(float)
-    truth = float(np.maximum(sigmoid(z), sigmoid(-z)).mean())
-    return z, y, PairLabels.from_posteriors(*sigmoid(2 * z)), truth
+    y = (rng.random((2, n)) < expit(z)).astype(float)
+    truth = float(np.maximum(expit(z), expit(-z)).mean())
+    return z, y, PairLabels.from_posteriors(*expit(2 * z)), truth
 
 
 def test_the_right_slope_and_shift_give_the_true_accuracy() -> None:
@@ -338,48 +331,48 @@ def test_the_right_slope_and_shift_give_the_true_accuracy() -> None:
     plain = estimate_accuracy(*z, labels).value
     assert plain > truth + 0.05
     band = sensitivity(*z, labels, slopes=[0.5, 1.0])
-    (half, _, right), (one, _, told) = band.estimates
-    assert (half, one, band.n) == (0.5, 1.0, 50_000)
+    (*first, right), (*second, stated) = band.estimates
+    assert (first, second, band.n) == ([0.5, 0.0], [1.0, 0.0], 50_000)
     assert right.value == pytest.approx(truth, abs=0.005)
-    assert told.value == pytest.approx(plain, abs=1e-4)
-    assert band.low_end < band.low == right.value < band.high == told.value < band.high_end
+    assert stated.value == pytest.approx(plain, abs=1e-4)
+    assert band.low_end < band.low == right.value < band.high == stated.value < band.high_end
     # Scaling does not depend on which of the two pairs of posteriors is taken.
-    mirrored = PairLabels.from_posteriors(*sigmoid(-2 * z[::-1]))
-    found = sensitivity(*z, mirrored, slopes=[0.5]).estimates[0][2]
-    assert found.value == pytest.approx(right.value, abs=1e-9)
-    leaning = PairLabels.from_posteriors(*sigmoid(z + 1))
-    # The true log-odds choose some reflections wrongly where the annotator leans.
-    band = sensitivity(*z, leaning, slopes=[1.0], shifts=[0.0, -1.0])
+    mirrored = PairLabels.from_posteriors(*expit(-2 * z[::-1]))
+    estimate = sensitivity(*z, mirrored, slopes=[0.5]).estimates[0][2]
+    assert estimate.value == pytest.approx(right.value, abs=1e-9)
+    biased = PairLabels.from_posteriors(*expit(z + 1))
+    # The true log-odds choose some reflections wrongly if the annotator is biased.
+    band = sensitivity(*z, biased, slopes=[1.0], shifts=[0.0, -1.0])
     before, after = (estimate.value for _, _, estimate in band.estimates)
     assert abs(after - truth) < min(0.02, abs(before - truth))
 
 
-def test_a_few_labels_mend_the_annotator() -> None:
+def test_a_few_labels_correct_the_annotator() -> None:
     z, y, labels, truth = overconfident(5000, 4)
     y[:, 400:] = np.nan
-    mended = recalibrate(labels, *z, *y)
-    assert mended.n == 800
-    assert mended.slope == pytest.approx(0.5, abs=0.08)
-    assert mended.shift == pytest.approx(0.0, abs=0.25)
-    assert estimate_accuracy(*z, mended.labels).value == pytest.approx(truth, abs=0.02)
+    corrected = recalibrate(labels, *z, *y)
+    assert corrected.n == 800
+    assert corrected.slope == pytest.approx(0.5, abs=0.08)
+    assert corrected.shift == pytest.approx(0.0, abs=0.25)
+    assert estimate_accuracy(*z, corrected.labels).value == pytest.approx(truth, abs=0.02)
     one_sided = recalibrate(labels[:50], *z[:, :50], np.ones(50), np.full(50, np.nan))
     assert 0 < one_sided.slope < 10 > one_sided.shift > 0
     assert one_sided.labels.feasible().all()
 
 
-def test_labels_of_rows_that_count_for_nothing_tell_nothing() -> None:
-    """A third of the rows are somebody's who guesses, and have weight 0."""
+def test_labels_of_rows_of_weight_zero_are_ignored() -> None:
+    """A third of the rows are guesses, with weight 0."""
     z, y, labels, _ = overconfident(600, 6)
     guesses = PairLabels.from_posteriors(*np.random.default_rng(6).random((2, 300)))
     both = PairLabels.concatenate([labels, guesses])
-    given = *np.hstack([z, z[:, :300]]), *np.hstack([y, y[:, :300]])
+    arrays = *np.hstack([z, z[:, :300]]), *np.hstack([y, y[:, :300]])
     alone = recalibrate(labels, *z, *y)
-    mended = recalibrate(both, *given, weight=np.repeat([2.0, 0.0], [600, 300]))
-    assert mended.slope == pytest.approx(alone.slope, rel=1e-4)
-    assert mended.interval == pytest.approx(alone.interval, rel=1e-4)
-    assert recalibrate(both, *given).slope < 0.9 * alone.slope
+    corrected = recalibrate(both, *arrays, weight=np.repeat([2.0, 0.0], [600, 300]))
+    assert corrected.slope == pytest.approx(alone.slope, rel=1e-4)
+    assert corrected.interval == pytest.approx(alone.interval, rel=1e-4)
+    assert recalibrate(both, *arrays).slope < 0.9 * alone.slope
     with pytest.raises(ValueError, match="pairs with a known class have weight 0"):
-        recalibrate(both, *given, weight=np.zeros(900))
+        recalibrate(both, *arrays, weight=np.zeros(900))
 
 
 def test_the_most_probable_slope_by_search() -> None:
@@ -394,12 +387,12 @@ def test_the_most_probable_slope_by_search() -> None:
     margins = (2 * y[:, :5] - 1) * (odds * np.exp(log_k) + d)
     loss = np.log1p(np.exp(-margins)).sum((2, 3)) + grid[:, None] ** 2 / 2 + grid**2 / 8
     best = np.unravel_index(loss.argmin(), loss.shape)
-    mended = recalibrate(labels, *z, *y)
-    assert np.log(mended.slope) == pytest.approx(grid[best[0]], abs=0.02)
-    assert mended.shift == pytest.approx(grid[best[1]], abs=0.02)
+    corrected = recalibrate(labels, *z, *y)
+    assert np.log(corrected.slope) == pytest.approx(grid[best[0]], abs=0.02)
+    assert corrected.shift == pytest.approx(grid[best[1]], abs=0.02)
 
 
-def test_what_sensitivity_and_recalibration_refuse() -> None:
+def test_errors_of_sensitivity_and_recalibration() -> None:
     z, y, labels, _ = overconfident(200, 3)
     some = PairLabels(np.where(np.arange(200) < 50, np.nan, labels.similarity), labels.difference)
     items = np.arange(400).reshape(200, 2)

@@ -43,12 +43,14 @@ def sample(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray, Pa
 
 
 def shares(threshold: float) -> dict[str, float]:
-    """The confusion matrix of the population, counted."""
-    found = dict.fromkeys(("true_positive", "false_positive", "false_negative", "true_negative"), 0)
-    for z, r, w in zip(OUTPUT, POSTERIOR, SHARE, strict=True):
-        found["true_positive" if z > threshold else "false_negative"] += w * r
-        found["false_positive" if z > threshold else "true_negative"] += w * (1 - r)
-    return found
+    """Confusion matrix of the population."""
+    above = threshold < OUTPUT
+    return {
+        "true_positive": float((SHARE * POSTERIOR)[above].sum()),
+        "false_positive": float((SHARE * (1 - POSTERIOR))[above].sum()),
+        "false_negative": float((SHARE * POSTERIOR)[~above].sum()),
+        "true_negative": float((SHARE * (1 - POSTERIOR))[~above].sum()),
+    }
 
 
 def truths(threshold: float) -> dict[str, float]:
@@ -67,12 +69,9 @@ def truths(threshold: float) -> dict[str, float]:
 
 
 def true_auc() -> float:
-    won = total = 0.0
-    for i, j in itertools.product(range(6), repeat=2):
-        weight = SHARE[i] * POSTERIOR[i] * SHARE[j] * (1 - POSTERIOR[j])
-        total += weight
-        won += weight * (1 if OUTPUT[i] > OUTPUT[j] else 0.5 if OUTPUT[i] == OUTPUT[j] else 0)
-    return won / total
+    weight = np.outer(SHARE * POSTERIOR, SHARE * (1 - POSTERIOR))
+    order = np.sign(np.subtract.outer(OUTPUT, OUTPUT))  # positive less negative
+    return float((weight * (1 + order) / 2).sum() / weight.sum())
 
 
 # ---- evaluate -----------------------------------------------------------------------------------
@@ -111,26 +110,26 @@ def test_missing_judgements_of_a_large_table() -> None:
     assert auc.value == pytest.approx(true_auc(), abs=0.01)
     assert auc.low < true_auc() < auc.high
     alone, prior = PairLabels(None, labels.difference), truths(0.0)["prior"]
-    found = evaluate(z, z_prime, alone, prior=prior)
-    assert found.accuracy.value == pytest.approx(truths(0.0)["accuracy"], abs=0.01)
-    assert np.isnan(found.roc_auc.value)
+    evaluation = evaluate(z, z_prime, alone, prior=prior)
+    assert evaluation.accuracy.value == pytest.approx(truths(0.0)["accuracy"], abs=0.01)
+    assert np.isnan(evaluation.roc_auc.value)
 
 
-def test_dictionary_text_and_what_is_not_defined() -> None:
+def test_dictionary_text_and_undefined_measures() -> None:
     z, z_prime, labels = sample(np.random.default_rng(3), 300)
     evaluation = evaluate(z, z_prime, labels, cost=(1, 1))
-    told = json.loads(json.dumps(evaluation.to_dict()))
-    assert told["accuracy"]["value"] == evaluation.accuracy.value
-    assert told["confusion"]["true_negative"]["low"] == evaluation.confusion["true_negative"].low
-    assert (told["n"], told["effective_pairs"]) == (300, pytest.approx(300))
-    assert told["expected_cost"]["value"] == pytest.approx(1 - evaluation.accuracy.value)
+    fields = json.loads(json.dumps(evaluation.to_dict()))
+    assert fields["accuracy"]["value"] == evaluation.accuracy.value
+    assert fields["confusion"]["true_negative"]["low"] == evaluation.confusion["true_negative"].low
+    assert (fields["n"], fields["effective_pairs"]) == (300, pytest.approx(300))
+    assert fields["expected_cost"]["value"] == pytest.approx(1 - evaluation.accuracy.value)
     text = str(evaluation)
     assert text.startswith("300 pairs, 0.95 intervals, threshold 0\naccuracy")
     assert "expected cost" in text
     never = evaluate(z, z_prime, labels, threshold=10.0)
-    told = never.to_dict()
-    assert told["precision"] == {"value": None, "low": 0, "high": 1}
-    assert (never.true_positive_rate.value, told["expected_cost"]) == (0, None)
+    fields = never.to_dict()
+    assert fields["precision"] == {"value": None, "low": 0, "high": 1}
+    assert (never.true_positive_rate.value, fields["expected_cost"]) == (0, None)
     assert warned(never, "do not tell which class is which")
     certain = [np.where(x > 0, np.inf, -np.inf) for x in (z, z_prime)]
     assert evaluate(*certain, labels).accuracy == evaluation.accuracy
@@ -157,7 +156,7 @@ def test_warnings() -> None:
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_pairs_of_near_neighbours_are_warned_of(weighted: bool) -> None:
-    """Ends that are alike break the estimate: 0.5 or so, where 0.9 is true."""
+    """Similar ends bias the estimate: about 0.5, where 0.9 is true."""
     rng = np.random.default_rng(6)
     x = rng.normal(size=(4000, 3))
     z = 2 * x[:, 0] + x[:, 1]  # a classifier that does not see the third feature
@@ -174,9 +173,9 @@ def test_pairs_of_near_neighbours_are_warned_of(weighted: bool) -> None:
         pairs = np.concatenate([pairs[:60], np.stack([left[300:900], right[300:900]], 1)])
     weight = np.where(np.arange(len(pairs)) < 60, 1e-3, 1.0) if weighted else None
     labels = PairLabels.from_posteriors(*r[pairs].T)
-    found = evaluate(*z[pairs].T, labels, items=pairs, weight=weight)
-    assert warned(found, "no independent draws: pairs of near neighbours") == (not weighted)
-    assert (found.accuracy.low <= truth <= found.accuracy.high) == weighted
+    evaluation = evaluate(*z[pairs].T, labels, items=pairs, weight=weight)
+    assert warned(evaluation, "no independent draws: pairs of near neighbours") == (not weighted)
+    assert (evaluation.accuracy.low <= truth <= evaluation.accuracy.high) == weighted
 
 
 @pytest.mark.parametrize(
@@ -235,7 +234,7 @@ def test_the_cheapest_threshold_of_the_population(cost: tuple[float, float]) -> 
 
 
 def test_positives_in_the_majority_are_not_taken_for_the_minority() -> None:
-    """Never deciding positive costs the prior, .8, not .2, although it cannot tell itself."""
+    """Never deciding positive costs the prior, 0.8, not 0.2, which it alone does not tell."""
     r = np.random.default_rng(6).beta(4, 1, size=(2, 500))
     choice = choose_threshold(r[0], r[1], PairLabels.from_posteriors(*r))
     assert choice.costs[-1] == pytest.approx(r.mean(), abs=0.03)
@@ -247,8 +246,8 @@ def test_the_interval_covers_the_chosen_threshold() -> None:
     covered = 0
     for _ in range(40):
         choice = choose_threshold(*sample(rng, 150), cost=(1.0, 2.0))
-        found = shares(choice.threshold)
-        truth = found["false_positive"] + 2 * found["false_negative"]
+        confusion = shares(choice.threshold)
+        truth = confusion["false_positive"] + 2 * confusion["false_negative"]
         covered += choice.cost.low <= truth <= choice.cost.high
     assert covered >= 36
 
@@ -320,6 +319,6 @@ def test_bins_hold_equal_shares() -> None:
 )
 def test_errors_of_calibration(change: dict[str, Any], message: str) -> None:
     p, p_prime, labels, _ = probabilities()
-    given = {"probabilities": p, "probabilities_prime": p_prime, "labels": labels}
+    arguments = {"probabilities": p, "probabilities_prime": p_prime, "labels": labels}
     with pytest.raises(ValueError, match=message):
-        calibration_curve(**given | change)
+        calibration_curve(**arguments | change)
