@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow
 from pyarrow import parquet
 
-from pairlearn.estimators.pair_files import PairFile
+from pairlearn.estimators.files import PairFile
 from pairlearn.tables import read_items
 
 

@@ -20,7 +20,7 @@ from model_folders import fitted, plain, probability, run, simulated
 from pairlearn import progress as bars
 from pairlearn.cli.models import rows_in
 from pairlearn.data.simulation import Simulation
-from pairlearn.estimators import PairClassifier, predict_file, prediction
+from pairlearn.estimators import PairClassifier, files, predict_file
 from pairlearn.tables import ItemTable, write_items
 
 
@@ -96,7 +96,7 @@ def test_batches_of_any_size_give_the_same_file(
     seen: list[int] = []
     one, two = tmp_path / "one.csv", tmp_path / "two.csv"
     predict_file(classifier, folder / "items.csv", one, progress=seen.append)
-    monkeypatch.setattr(prediction, "NUMBERS", 1)  # then 64 rows, the least
+    monkeypatch.setattr(files, "NUMBERS", 1)  # then 64 rows, the least
     predict_file(classifier, folder / "items.csv", two, progress=seen.append)
     assert seen == [400, 64, 128, 192, 256, 320, 384, 400]
     assert read(one)["id"] == read(two)["id"]

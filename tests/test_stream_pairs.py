@@ -16,8 +16,8 @@ from pyarrow import parquet
 
 from pair_files import made, write_groups
 from pairlearn import make_risk
+from pairlearn.estimators.files import ItemIndex, PairFile, rewrite_pairs
 from pairlearn.estimators.instances import standardise
-from pairlearn.estimators.pair_files import ItemIndex, PairFile, rewrite_pairs
 from pairlearn.estimators.splits import Connected, Split, hold_out_items
 from pairlearn.estimators.streams import ParquetPairStream, read_ahead, survey_pairs
 from pairlearn.estimators.table import Table

@@ -172,7 +172,7 @@ class Request(Columns, Reading, Learning):
 
     def survey(self, classifier: PairClassifier, scratch: Path) -> TrainingData:
         """Look through pairs that stay in their file, and check a sample of them."""
-        from pairlearn.estimators.pair_files import PairFile
+        from pairlearn.estimators.files import PairFile
         from pairlearn.estimators.streams import survey_for
         from pairlearn.tables import read_items
 

@@ -21,11 +21,11 @@ from sklearn.base import clone
 from pairlearn.annotators.answers import named
 from pairlearn.annotators.crowd import Crowd
 from pairlearn.columns import Mask
+from pairlearn.estimators.files import PairFile, log_odds
 from pairlearn.estimators.instances import doubt_of_seen
-from pairlearn.estimators.pair_files import PairFile
 from pairlearn.estimators.parameters import recipe_of
 from pairlearn.estimators.population import determines_side
-from pairlearn.estimators.prediction import ScoredPairs, log_odds
+from pairlearn.estimators.prediction import ScoredPairs
 from pairlearn.estimators.streams import fit_table, survey_pairs
 from pairlearn.estimators.table import Table
 from pairlearn.evaluation import (

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -19,7 +18,7 @@ from sklearn.utils.validation import _check_n_features, check_is_fitted, validat
 from torch import nn
 
 from pairlearn.annotators.link import fair
-from pairlearn.columns import Floats, Indices, Mask, check_share, first_rows, quote
+from pairlearn.columns import Floats, Indices, Mask
 from pairlearn.estimators import instances
 from pairlearn.estimators.features import FeatureStep, is_frame
 from pairlearn.estimators.parameters import flattens, is_scikit_learn
@@ -37,17 +36,8 @@ from pairlearn.evaluation.judged import JudgedPairs, Side
 from pairlearn.evaluation.measures import dependent_ends
 from pairlearn.judgements import Judgements
 from pairlearn.labels import PairLabels
-from pairlearn.tables import ItemTable, TableError, iter_items, open_rows
 from pairlearn.tables.encoder import ItemEncoder
 from pairlearn.training.trainer import module_logits
-
-PathLike = str | os.PathLike[str]
-SHOWN = 5
-"""Columns listed in a note."""
-NUMBERS = 1 << 20
-"""Numbers in memory at a time."""
-MOST_COMPARED = 10_000_000
-"""Rows whose ids are compared, at 8 bytes each."""
 
 
 class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -395,103 +385,3 @@ class ScoredPairs:
         """Range of the accuracy over how confident annotators may be, or as labels show it."""
         options = self.options(confidence) | {"threshold": threshold, "known": self.known}
         return plausible(*self.arguments, **options)
-
-
-@dataclass(frozen=True)
-class Predicted:
-    """Rows that `predict_file` wrote, how many of them are positive, and notes."""
-
-    rows: int
-    positive: int
-    notes: tuple[str, ...] = ()
-
-
-def predict_file(
-    classifier: PairPredictor,
-    items: PathLike,
-    out: PathLike,
-    *,
-    ids: PathLike | None = None,
-    threshold: float = 0.5,
-    progress: Callable[[int], None] | None = None,
-) -> Predicted:
-    """Predict a table of items from file to file.
-
-    Writes the columns ``id``, ``label`` (of `classes_`) and ``probability`` (of the positive
-    class), in the order of the items. The file appears when it is complete.
-
-    Parameters
-    ----------
-    classifier : PairClassifier
-        Fitted.
-    items, ids : path-like
-        As in `pairlearn.tables.iter_items`. Columns are found by their names; those that the
-        model was not fitted to are left out with a note.
-    out : path-like
-        The ``.csv`` or ``.parquet`` file.
-    threshold : float
-        Items with a higher probability are called positive.
-    progress : callable, optional
-        Called repeatedly with the number of rows done.
-    """
-    check_share("threshold", threshold)
-    cut = logit(threshold)
-    batch_rows = min(max(NUMBERS // math.prod(classifier.instance_shape_), 64), 65536)
-    batches = iter_items(items, batch_rows, ids, columns=classifier.columns())
-    positive, far, notes = 0, 0, tuple[str, ...]()
-    codes = [np.empty(0, np.int64)]
-    far_columns = np.zeros(math.prod(classifier.instance_shape_), bool)
-    with open_rows(out, ["id", "label", "probability"]) as rows:
-        for batch in batches:
-            z = log_odds(classifier, batch, items)
-            above = z > cut
-            label = classifier.classes_[above.astype(np.intp)]
-            rows.write({"id": batch.ids, "label": label, "probability": expit(z)})
-            positive, notes = positive + int(above.sum()), batch.notes
-            strange = classifier.strange(batch.features)
-            far, far_columns = far + int(strange.any(1).sum()), far_columns | strange.any(0)
-            columns = np.array(batch.names)[far_columns].tolist()
-            if rows.count <= MOST_COMPARED:
-                codes.append(_id_codes(batch.ids))
-            if progress is not None:
-                progress(rows.count)
-    if repeated := sum(map(len, codes)) - len(np.unique(np.concatenate(codes))):
-        notes += (f"{items}: ids come again in {repeated:,} rows: the predictions have them again",)
-    if far:
-        listed = ", ".join(columns[:SHOWN]) + ", …" * (len(columns) > SHOWN)
-        notes += (
-            f"{items}: {far:,} of {rows.count:,} rows have values far outside of those in "
-            f"training, in {len(columns):,} of {len(far_columns):,} columns ({listed}): do not "
-            "rely on their predictions",
-        )
-    return Predicted(rows.count, positive, notes)
-
-
-def _id_codes(ids: NDArray[Any]) -> Indices:
-    """Integers that are equal where ids are, but for colliding hashes."""
-    if ids.dtype.kind == "i":
-        return np.asarray(ids, np.int64)
-    return np.array([hash(name) for name in ids.tolist()], np.int64)
-
-
-def log_odds(classifier: PairPredictor, items: ItemTable, source: PathLike) -> Floats:
-    """Log-odds of items from a file that was read with the columns of the classifier.
-
-    Raises TableError if the number of features is not that of training, or the model overflows.
-    """
-    wanted = math.prod(classifier.instance_shape_)
-    if items.features.shape[1] != wanted:
-        raise TableError(
-            f"{source} has {items.features.shape[1]} features, and the model was fitted to {wanted}"
-        )
-    with np.errstate(over="ignore", invalid="ignore"):
-        if classifier.features is None:
-            z = classifier.log_odds(items.features.reshape(-1, *classifier.instance_shape_))
-        else:
-            z = classifier.decision_function(items.features)
-    for row in first_rows(~np.isfinite(z)):
-        raise TableError(
-            f"{source}: the item {quote(items.ids[row].item())} gets log-odds of {z[row]}: its "
-            "features are far outside of those in training"
-        )
-    return z

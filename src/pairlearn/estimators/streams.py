@@ -21,7 +21,7 @@ from sklearn.utils import check_random_state
 
 from pairlearn.columns import Floats, Indices, Mask, TableError
 from pairlearn.estimators.features import FeatureStep
-from pairlearn.estimators.pair_files import PairFile, PathLike
+from pairlearn.estimators.files import PairFile, PathLike
 from pairlearn.estimators.parameters import check_parameters, is_scikit_learn
 from pairlearn.estimators.population import Majority
 from pairlearn.estimators.splits import Connected, Split, item_ends

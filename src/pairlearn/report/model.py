@@ -131,7 +131,7 @@ def measure(
     warnings : sequence of str
         Further reasons for doubt.
     """
-    from pairlearn.estimators.prediction import log_odds
+    from pairlearn.estimators.files import log_odds
 
     used = table[table.judged]
     try:

@@ -1,20 +1,36 @@
-"""Parquet files of judged pairs that are too large for memory."""
+"""Files that need not fit into memory: judged pairs to learn from, items to predict."""
 
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, logit
 
-from pairlearn.columns import Ids, Indices, Mask, RowError, first_rows, locate_errors, unknown_id
+from pairlearn.columns import (
+    Floats,
+    Ids,
+    Indices,
+    Mask,
+    RowError,
+    check_share,
+    first_rows,
+    locate_errors,
+    quote,
+    unknown_id,
+)
+from pairlearn.estimators.prediction import PairPredictor
 from pairlearn.judgements import Judgements
-from pairlearn.tables import ItemTable, PairTable, TableError, iter_pairs, open_rows
+from pairlearn.tables import ItemTable, PairTable, TableError, iter_items, iter_pairs, open_rows
 from pairlearn.tables.pairs import check_pairs, statement_columns
 from pairlearn.tables.read import find_pair_columns, read_statements
 from pairlearn.tables.scales import Scale, rescale
@@ -24,6 +40,12 @@ from pairlearn.tables.write import file_columns
 PathLike = str | os.PathLike[str]
 BATCH = 1 << 17
 """Most rows decoded at a time."""
+SHOWN = 5
+"""Columns listed in a note."""
+NUMBERS = 1 << 20
+"""Features predicted at a time."""
+MOST_COMPARED = 10_000_000
+"""Rows of predictions whose ids are compared, at 8 bytes each."""
 NO_ANNOTATORS = "the column annotator is not read from a stream: all answers count as one person's"
 
 
@@ -179,3 +201,103 @@ def rewrite_pairs(source: PathLike, out: PathLike, *, rows: int = 1 << 17) -> in
         for table in chain([first], tables):
             written.write(file_columns(table))
         return written.count
+
+
+@dataclass(frozen=True)
+class Predicted:
+    """Rows that `predict_file` wrote, how many of them are positive, and notes."""
+
+    rows: int
+    positive: int
+    notes: tuple[str, ...] = ()
+
+
+def predict_file(
+    classifier: PairPredictor,
+    items: PathLike,
+    out: PathLike,
+    *,
+    ids: PathLike | None = None,
+    threshold: float = 0.5,
+    progress: Callable[[int], None] | None = None,
+) -> Predicted:
+    """Predict a table of items from file to file.
+
+    Writes the columns ``id``, ``label`` (of `classes_`) and ``probability`` (of the positive
+    class), in the order of the items. The file appears when it is complete.
+
+    Parameters
+    ----------
+    classifier : PairClassifier
+        Fitted.
+    items, ids : path-like
+        As in `pairlearn.tables.iter_items`. Columns are found by their names; those that the
+        model was not fitted to are left out with a note.
+    out : path-like
+        The ``.csv`` or ``.parquet`` file.
+    threshold : float
+        Items with a higher probability are called positive.
+    progress : callable, optional
+        Called repeatedly with the number of rows done.
+    """
+    check_share("threshold", threshold)
+    cut = logit(threshold)
+    batch_rows = min(max(NUMBERS // math.prod(classifier.instance_shape_), 64), 65536)
+    batches = iter_items(items, batch_rows, ids, columns=classifier.columns())
+    positive, far, notes = 0, 0, tuple[str, ...]()
+    codes = [np.empty(0, np.int64)]
+    far_columns = np.zeros(math.prod(classifier.instance_shape_), bool)
+    with open_rows(out, ["id", "label", "probability"]) as rows:
+        for batch in batches:
+            z = log_odds(classifier, batch, items)
+            above = z > cut
+            label = classifier.classes_[above.astype(np.intp)]
+            rows.write({"id": batch.ids, "label": label, "probability": expit(z)})
+            positive, notes = positive + int(above.sum()), batch.notes
+            strange = classifier.strange(batch.features)
+            far, far_columns = far + int(strange.any(1).sum()), far_columns | strange.any(0)
+            columns = np.array(batch.names)[far_columns].tolist()
+            if rows.count <= MOST_COMPARED:
+                codes.append(_id_codes(batch.ids))
+            if progress is not None:
+                progress(rows.count)
+    if repeated := sum(map(len, codes)) - len(np.unique(np.concatenate(codes))):
+        notes += (f"{items}: ids come again in {repeated:,} rows: the predictions have them again",)
+    if far:
+        listed = ", ".join(columns[:SHOWN]) + ", …" * (len(columns) > SHOWN)
+        notes += (
+            f"{items}: {far:,} of {rows.count:,} rows have values far outside of those in "
+            f"training, in {len(columns):,} of {len(far_columns):,} columns ({listed}): do not "
+            "rely on their predictions",
+        )
+    return Predicted(rows.count, positive, notes)
+
+
+def _id_codes(ids: NDArray[Any]) -> Indices:
+    """Integers that are equal where ids are, but for colliding hashes."""
+    if ids.dtype.kind == "i":
+        return np.asarray(ids, np.int64)
+    return np.array([hash(name) for name in ids.tolist()], np.int64)
+
+
+def log_odds(classifier: PairPredictor, items: ItemTable, source: PathLike) -> Floats:
+    """Log-odds of items from a file that was read with the columns of the classifier.
+
+    Raises TableError if the number of features is not that of training, or the model overflows.
+    """
+    wanted = math.prod(classifier.instance_shape_)
+    if items.features.shape[1] != wanted:
+        raise TableError(
+            f"{source} has {items.features.shape[1]} features, and the model was fitted to {wanted}"
+        )
+    with np.errstate(over="ignore", invalid="ignore"):
+        if classifier.features is None:
+            z = classifier.log_odds(items.features.reshape(-1, *classifier.instance_shape_))
+        else:
+            z = classifier.decision_function(items.features)
+    for row in first_rows(~np.isfinite(z)):
+        raise TableError(
+            f"{source}: the item {quote(items.ids[row].item())} gets log-odds of {z[row]}: its "
+            "features are far outside of those in training"
+        )
+    return z
