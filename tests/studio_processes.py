@@ -34,7 +34,7 @@ def fate(left: Any, right: Any) -> tuple[float, float]:
 
 
 def _main(module: str, arguments: list[str], output: str, environment: dict[str, str]) -> None:
-    """What the process does: the command, with its words in a file."""
+    """Run the command, with its output in a file."""
     os.environ.update(environment)
     file = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     os.dup2(file, 1)
@@ -54,7 +54,7 @@ class Command:
         environment: dict[str, str] | None = None,
     ) -> None:
         self.output = output.with_name(f"{output.name}-{time.monotonic_ns()}.txt")
-        words = [str(one) for one in arguments]
+        words = [str(argument) for argument in arguments]
         self.process: BaseProcess = _CONTEXT.Process(
             target=_main, args=(module, words, str(self.output), environment or {})
         )
@@ -85,7 +85,7 @@ def limit_files(pid: int, size: int) -> None:
 
 
 def check_outage_log(words: str) -> None:
-    """What a server tells of an outage of its disk."""
+    """Check that a server reported an outage of its disk and its end, once each."""
     assert words.count("answers are not being stored") == 1
     assert words.count("answers are being stored again") == 1
     assert "Traceback" not in words and "damaged" not in words
@@ -100,7 +100,7 @@ def wait_until(true: Callable[[], object]) -> None:
 
 
 class Place:
-    """A project, its tokens, and room for what commands say."""
+    """A project, its tokens, and a folder for the output of commands."""
 
     def __init__(self, folder: Path, names: tuple[str, ...], pairs: int, overlap: int = 1) -> None:
         self.root, self.folder, self.port = folder, folder / "p", free_port()
@@ -132,7 +132,7 @@ class Place:
                 self.connections.pop().close()
 
     def stored(self, path: Path | None = None) -> dict[tuple[str, int], float | None]:
-        """What a program that knows nothing of ours finds: each answer, once, in a sound file."""
+        """Answers by plain SQLite, each stored once, in a sound file."""
         with closing(sqlite3.connect(path or self.project.store_path)) as connection:
             assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
             assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
@@ -140,18 +140,17 @@ class Place:
                 "SELECT n.name, x.pair, x.similarity FROM answer x "
                 "JOIN annotator n ON n.id = x.annotator"
             ).fetchall()
-        found = {(name, pair): value for name, pair, value in rows}
-        assert len(found) == len(rows), "an answer was stored twice"
-        return found
+        answers = {(name, pair): value for name, pair, value in rows}
+        assert len(answers) == len(rows), "an answer was stored twice"
+        return answers
 
 
 class Person(Visitor):
     """Somebody who answers over HTTP, and remembers what was acknowledged."""
 
     def __init__(self, place: Place, name: str) -> None:
-        patient = httpx2.Limits(
-            keepalive_expiry=None
-        )  # one connection, however busy the machine is
+        # One connection, however busy the machine is.
+        patient = httpx2.Limits(keepalive_expiry=None)
         url = f"http://127.0.0.1:{place.port}"
         client = httpx2.Client(base_url=url, follow_redirects=True, timeout=120, limits=patient)
         place.connections.append(client)

@@ -84,7 +84,7 @@ def test_one_action_a_pair(
         page = context.new_page()
         troubles = complaints(page)
         open_link(page, studio, tokens[way])
-        first = sum(one.annotator == way for one in answers_of(studio.folder))
+        first = sum(answer.annotator == way for answer in answers_of(studio.folder))
         watch_shifts(page)
         for number in range(first, pairs):
             assert in_sight(page)
@@ -94,10 +94,10 @@ def test_one_action_a_pair(
         snapshot(page, f"graded-{way}")
         assert page.evaluate("window.shifts") < 0.02
         assert troubles == []
-    kept = [one for one in answers_of(studio.folder) if one.annotator == way]
+    kept = [answer for answer in answers_of(studio.folder) if answer.annotator == way]
     names = list(LEVELS)
-    assert [one.level for one in kept] == [names[k % len(names)] for k in range(pairs)]
-    assert [(one.similarity, one.difference) for one in kept] == [LEVELS[one.level] for one in kept]
+    assert [answer.level for answer in kept] == [names[k % len(names)] for k in range(pairs)]
+    assert all(answer.numbers == LEVELS[answer.level] for answer in kept)
     assert export_table(kept).infeasible == 0
 
 
@@ -129,8 +129,8 @@ def test_keys_undo_zoom_and_hidden_ids(
         page.keyboard.type("7 is no answer here")
         press(page, "Escape", "6")
         done(page, 4, PAIRS)
-    kept = [one for one in answers_of(studio.folder) if one.annotator == "keys"]
-    assert [one.level for one in kept] == [
+    kept = [answer for answer in answers_of(studio.folder) if answer.annotator == "keys"]
+    assert [answer.level for answer in kept] == [
         "left surely", "can't tell which", "right surely", "right probably",
     ]  # fmt: skip
     assert kept[-1].note == "7 is no answer here"
@@ -146,8 +146,8 @@ def test_how_likely_each_one_is_always_fits(desk: Desk) -> None:
     desk.key(5, "c")
     r, r_prime = np.array([[0.2, 0.9], [0, 0], [1, 0], [0.55, 0.07]]).T
     labels = PairLabels.from_posteriors(r, r_prime)
-    said = np.array(desk.numbers()[:4], float)
-    np.testing.assert_allclose(said, np.asarray(labels.to_array()), atol=1e-12)
+    numbers = np.array(desk.numbers()[:4], float)
+    np.testing.assert_allclose(numbers, np.asarray(labels.to_array()), atol=1e-12)
     kept = desk.answers()
     assert export_table(kept).infeasible == 0 and kept[4].cant_say
 
@@ -157,13 +157,13 @@ def _shaded(page: Page, name: str) -> list[list[int]]:
     track = page.locator(f"#question-{name} .track").bounding_box()
     assert track is not None
     low = -100 if name == "difference" else 0
-    found = []
+    ranges = []
     for fit in page.locator(f"#question-{name} .fit:visible").all():
         box = fit.bounding_box()
         assert box is not None
         ends = (box["x"] + 7, box["x"] + box["width"] - 7)  # its round ends reach over
-        found.append([round(low + (100 - low) * (x - track["x"]) / track["width"]) for x in ends])
-    return found
+        ranges.append([round(low + (100 - low) * (x - track["x"]) / track["width"]) for x in ends])
+    return ranges
 
 
 def test_shading_is_what_fits(desk: Desk) -> None:
@@ -176,12 +176,12 @@ def test_shading_is_what_fits(desk: Desk) -> None:
     for s in (0, 20, 35, 50, 90):
         page.locator("#similarity").focus()
         press(page, "Shift+ArrowLeft", *f"{s:02}")
-        found = _shaded(page, "difference")
+        ranges = _shaded(page, "difference")
         inside = np.zeros(201, bool)
-        for low, high in found:
+        for low, high in ranges:
             inside[low + 100 : high + 101] = True
-        assert (inside == feasible[s]).all(), (s, found)
-        assert len(found) == (2 if s < 50 else 1)
+        assert (inside == feasible[s]).all(), (s, ranges)
+        assert len(ranges) == (2 if s < 50 else 1)
     for c in (0, 30, 60, 100):
         page.locator("#difference").focus()
         press(page, "Shift+ArrowLeft", "+", *(f"{c:02}"))
@@ -260,9 +260,9 @@ def test_levels_are_those_of_the_project(tmp_path: Path) -> None:
     with studio_of(tmp_path / "p", pairs=5, answers="graded", levels=levels) as studio:
         numbers = {"similarity": None, "difference": None}
         assert studio.visit().answer(level="right surely", **numbers).status_code == 200
-    (one,) = studio.answers()
-    assert (one.similarity, one.difference, one.level) == (0.05, 0.95, "right surely")
-    export_table([one]).write(tmp_path / "pairs.csv")
+    (answer,) = studio.answers()
+    assert (answer.similarity, answer.difference, answer.level) == (0.05, 0.95, "right surely")
+    export_table([answer]).write(tmp_path / "pairs.csv")
     assert (tmp_path / "pairs.csv").read_text().splitlines()[0].endswith(",annotator,level")
     assert len(read_pairs(tmp_path / "pairs.csv")) == 1
 
@@ -288,7 +288,7 @@ def test_a_language_has_every_text_of_the_page(language: str) -> None:
     assert asked <= table.keys()
     assert [text for text in table.keys() - asked if f'"{text}"' not in source] == []
     for text, translated in table.items():
-        fields = [sorted(re.findall(r"{\w+}", one)) for one in (text, translated)]
+        fields = [sorted(re.findall(r"{\w+}", words)) for words in (text, translated)]
         assert fields[0] == fields[1], text
 
 
@@ -309,8 +309,10 @@ def test_the_page_in_german(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None
         expect(page.locator("#asked")).to_have_text("Welches ist eher „will fail“?")
         assert page.evaluate("[document.documentElement.lang, document.dir]") == ["de", direction]
         assert in_sight(page) and page.evaluate("document.documentElement.scrollWidth") == 390
-        sides = [page.locator(f"[data-level='{one} surely']") for one in ("left", "right")]
-        left, right = (one.bounding_box() for one in sides)
+        left, right = (
+            page.locator(f"[data-level='{side} surely']").bounding_box()
+            for side in ("left", "right")
+        )
         assert left is not None and right is not None and left["x"] <= right["x"]
         snapshot(page, f"german-{direction}")
     page.locator("[data-level='right surely']").tap()

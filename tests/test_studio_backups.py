@@ -353,7 +353,7 @@ def test_a_disk_that_is_read_only(small_disk: Path, tmp_path: Path) -> None:
             submit(store, 1, pair)
     subprocess.run(["mount", "-o", "remount,ro", small_disk], check=True)
     for name, *more in (["status"], ["export", "pairs.csv"], ["backup", "copy.sqlite"]):
-        command = place.run(name, *(str(tmp_path / one) for one in more))
+        command = place.run(name, *(str(tmp_path / name) for name in more))
         assert command.wait() == 0, command.words()
     assert rows(tmp_path / "copy.sqlite", COUNT) == [(3,)]
     assert len((tmp_path / "pairs.csv").read_text().splitlines()) == 1 + 3

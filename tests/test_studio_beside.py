@@ -50,7 +50,9 @@ COMMANDS = ("status", "link", "export", "import", "ask", "backup", "serve", "res
 
 
 def by_people(place: Place, path: Path | None = None) -> dict[tuple[str, int], float | None]:
-    return {one: value for one, value in place.stored(path).items() if one[0] in NAMES}
+    return {
+        (name, pair): value for (name, pair), value in place.stored(path).items() if name in NAMES
+    }
 
 
 def test_no_command_costs_an_answer(place: Place) -> None:
@@ -58,8 +60,8 @@ def test_no_command_costs_an_answer(place: Place) -> None:
         ann = Person(place, "ann")
         for name in COMMANDS:
             ann.answer_many(6)
-            given = arguments(name, place)
-            command = place.run(name, *given)
+            options = arguments(name, place)
+            command = place.run(name, *options)
             if name in ("serve", "restore"):
                 assert command.wait() == 2
                 assert command.words().count("\n") == 1
@@ -67,8 +69,8 @@ def test_no_command_costs_an_answer(place: Place) -> None:
             else:
                 assert command.wait() == 0, command.words()
             if name == "export":
-                assert isinstance(given[0], Path)
-                written = given[0].read_text().splitlines()
+                assert isinstance(options[0], Path)
+                written = options[0].read_text().splitlines()
                 assert len(written) == 1 + len(ann.acknowledged)
         assert server.end(signal.SIGTERM) == -signal.SIGTERM
     kept = ann.acknowledged
@@ -109,12 +111,12 @@ class Load:
         running: list[tuple[Command, float, signal.Signals]] = []
         while any(thread.is_alive() for thread in threads):
             time.sleep(0.1)
-            for one in running:
-                if one[0].process.is_alive() and time.monotonic() > one[1]:
-                    one[0].end(one[2])
-            running = [one for one in running if one[0].process.is_alive()]
+            for command, deadline, how in running:
+                if command.process.is_alive() and time.monotonic() > deadline:
+                    command.end(how)
+            running = [entry for entry in running if entry[0].process.is_alive()]
             self.kept |= any(
-                bool(before) and one.process.exitcode == 0 for one, _, before in self.backups
+                bool(before) and backup.process.exitcode == 0 for backup, _, before in self.backups
             )
             if len(running) < 6:  # on a slow machine they would pile up
                 late = self.count >= self.commands
@@ -124,19 +126,19 @@ class Load:
                 running.append((command, end, rng.choice([signal.SIGKILL, signal.SIGTERM])))
         for thread in threads:
             thread.join()
-        for one in running:
-            one[0].wait()
+        for command, *_ in running:
+            command.wait()
         assert self.failures == []
 
     def _start(self, name: str) -> Command:
         with self.lock:
             before = set(self.acknowledged)
-        given = arguments(name, self.place)
-        command = self.place.run(name, *given)
+        options = arguments(name, self.place)
+        command = self.place.run(name, *options)
         self.count += 1
         if name == "backup":
-            assert isinstance(given[0], Path)
-            self.backups.append((command, given[0], before))
+            assert isinstance(options[0], Path)
+            self.backups.append((command, options[0], before))
         return command
 
     def _answer(self, name: str) -> None:
@@ -170,7 +172,7 @@ def test_answers_under_load(tmp_path: Path, people: int, answers: int, commands:
         load.run(seed=people)
         server.end(signal.SIGKILL)
     stored = place.stored()
-    assert {one: value for one, value in stored.items() if one[0] in names} == load.acknowledged
+    assert {key: value for key, value in stored.items() if key[0] in names} == load.acknowledged
     assert len(load.acknowledged) >= people * answers
     finished = [(path, before) for command, path, before in load.backups if command.wait() == 0]
     assert finished and any(before for _, before in finished)
@@ -178,7 +180,7 @@ def test_answers_under_load(tmp_path: Path, people: int, answers: int, commands:
         kept = place.stored(path)
         assert before <= set(kept)
         assert kept.items() <= stored.items()
-    path, before = max(finished, key=lambda one: len(one[1]))
+    path, before = max(finished, key=lambda backup: len(backup[1]))
     restored = place.run("restore", path)
     assert restored.wait() == 0, restored.words()
     assert place.stored() == place.stored(path)
@@ -240,9 +242,9 @@ def slow_callers(port: int, count: int) -> Iterator[list[socket.socket]]:
     with ExitStack() as stack:
         callers = []
         for number in range(count):
-            one = stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=120))
-            one.sendall(list(SLOW.values())[number % len(SLOW)])
-            callers.append(one)
+            caller = stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=120))
+            caller.sendall(list(SLOW.values())[number % len(SLOW)])
+            callers.append(caller)
         yield callers
 
 
@@ -288,10 +290,10 @@ def test_a_request_that_the_end_cuts_off_is_no_traceback(
     with live_studio(place.folder) as studio:
         wire = socket.create_connection(("127.0.0.1", studio.port), timeout=120)
         wire.sendall(SLOW["half of a body"].replace(b"Content-Type", token + b"Content-Type"))
-        wait_until(lambda: [one for one in connections(studio) if one.cycle is not None])
+        wait_until(lambda: any(wire.cycle is not None for wire in connections(studio)))
     with wire:
         assert wire.recv(65536).startswith(b"HTTP/1.1 503")
-    assert [one.getMessage() for one in caplog.records if one.exc_info] == []
+    assert [record.getMessage() for record in caplog.records if record.exc_info] == []
 
 
 def test_bytes_that_trickle_in_win_no_time(hurried: LiveStudio) -> None:
@@ -308,7 +310,7 @@ def test_a_patient_annotator_stays(patient: LiveStudio, place: Place) -> None:
     """The time that a request has does not run between requests."""
     ann = Person(place, "ann")
     ann.answer_many(2)
-    wait_until(lambda: [one._deadline for one in connections(patient)] == [None])
+    wait_until(lambda: [connection._deadline for connection in connections(patient)] == [None])
     first = connections(patient)
     ann.answer_many(2)
     assert connections(patient) == first
@@ -331,25 +333,26 @@ def deaf_callers(port: int, count: int) -> Iterator[list[socket.socket]]:
     with ExitStack() as stack:
         callers = []
         for _ in range(count):
-            one = stack.enter_context(socket.socket())
-            one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
-            one.settimeout(120)
-            one.connect(("127.0.0.1", port))
-            one.sendall(ask * 400)
-            callers.append(one)
+            caller = stack.enter_context(socket.socket())
+            caller.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+            caller.settimeout(120)
+            caller.connect(("127.0.0.1", port))
+            caller.sendall(ask * 400)
+            callers.append(caller)
         yield callers
 
 
 def stuck(studio: LiveStudio) -> int:
     """Connections whose replies wait for somebody to read them."""
-    return sum(one.flow.write_paused for one in connections(studio))
+    return sum(connection.flow.write_paused for connection in connections(studio))
 
 
 def look(studio: LiveStudio) -> None:
     """Have the studio look once at every reply, as it does after `REPLY_SECONDS`."""
-    for one in connections(studio):
+    for connection in connections(studio):
         seen = threading.Event()
-        one.loop.call_soon_threadsafe(lambda one=one, seen=seen: (one._check_reply(), seen.set()))
+        connection.loop.call_soon_threadsafe(connection._check_reply)
+        connection.loop.call_soon_threadsafe(seen.set)
         assert seen.wait(120)
 
 
@@ -360,8 +363,8 @@ def test_a_reply_has_to_be_read_in_time(
     with deaf_callers(patient.port, 3) as callers:
         wait_until(lambda: stuck(patient) == 3)
         look(patient)
-        left = {one: one._unread for one in connections(patient)}
-        while not any(one.transport.get_write_buffer_size() < left[one] for one in left):
+        left = {connection: connection._unread for connection in connections(patient)}
+        while not any(wire.transport.get_write_buffer_size() < left[wire] for wire in left):
             assert callers[0].recv(65536)
         look(patient)
         wait_until(lambda: len(connections(patient)) == 1)

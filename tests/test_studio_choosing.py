@@ -29,12 +29,11 @@ from pairlearn.studio.choosing import (
 )
 from pairlearn.studio.creating import create_project
 from pairlearn.studio.project import Project, ProjectError
-from pairlearn.studio.records import Answer
 from pairlearn.studio.server import serve
 from pairlearn.studio.stopping import Forecast, forecast_parts
 from pairlearn.studio.store import Store
 from studio_processes import wait_until
-from studio_store import make
+from studio_store import make, submit
 
 Floats = NDArray[np.float64]
 
@@ -53,9 +52,9 @@ def sigmoid(z: Floats) -> Floats:
 def test_information_is_the_entropy_of_three_events(r: float, r_prime: float) -> None:
     """Counted over the four pairs of classes, both equal ones as one event."""
     chances = dict.fromkeys(("+-", "-+", "same"), 0.0)
-    for one, two in itertools.product("+-", repeat=2):
-        chance = (r if one == "+" else 1 - r) * (r_prime if two == "+" else 1 - r_prime)
-        chances["same" if one == two else one + two] += chance
+    for y, y_prime in itertools.product("+-", repeat=2):
+        chance = (r if y == "+" else 1 - r) * (r_prime if y_prime == "+" else 1 - r_prime)
+        chances["same" if y == y_prime else y + y_prime] += chance
     entropy = -sum(p * math.log(p) for p in chances.values() if p > 0)
     assert expected_information([r], [r_prime])[0] == pytest.approx(entropy)
 
@@ -154,8 +153,8 @@ def test_weighted_mean_is_unbiased_in_a_small_pool(candidates: int) -> None:
     assert abs(np.mean(naive) - truth) > 3.5 * error  # of the pairs that are left, not of all
 
 
-def test_weights_mend_the_prior_and_the_accuracy() -> None:
-    """A pool at prior .1, pairs chosen by a mediocre model, 30 times over."""
+def test_weights_correct_the_prior_and_the_accuracy() -> None:
+    """A pool at prior 0.1, pairs chosen by a mediocre model, 30 times over."""
     rng = np.random.default_rng(0)
     x = rng.normal(size=400) + np.where(np.arange(400) < 40, 1.5, -1.5)
     posterior = sigmoid(3 * x + math.log(1 / 9))
@@ -170,8 +169,8 @@ def test_weights_mend_the_prior_and_the_accuracy() -> None:
         chosen = choose_pairs(model, 150, rng, candidates=64)
         ends = np.array([pair[:2] for pair in chosen])
         labels = PairLabels.from_posteriors(posterior[ends[:, 0]], posterior[ends[:, 1]])
-        mended = inclusion_weights([pair.weight for pair in chosen], items=400)
-        for name, weight in (("weighted", mended), ("plain", np.ones(150))):
+        corrected = inclusion_weights([pair.weight for pair in chosen], items=400)
+        for name, weight in (("weighted", corrected), ("plain", np.ones(150))):
             means[name].append(estimate_prior(labels.similarity, weight=weight).mean_similarity)
             estimate = estimate_accuracy(*logits[ends.T], labels, weight=weight, items=ends)
             covered[name] += estimate.low <= truth <= estimate.high
@@ -195,10 +194,9 @@ def answer_all(store: Store, who: int) -> int:
     """By which of two items has the larger number."""
     count = 0
     while (task := store.next_task(who)) is not None:
-        left, right = (store.items.ids.index(one) for one in (task.left, task.right))
+        left, right = (store.items.ids.index(item) for item in (task.left, task.right))
         r, q = sigmoid(np.array([left - 14.5, right - 14.5]))
-        said = r * q + (1 - r) * (1 - q), q - r
-        store.submit(who, task.pair, Answer(*said, key="k")).result()
+        submit(store, who, task.pair, similarity=r * q + (1 - r) * (1 - q), difference=q - r)
         count += 1
     return count
 
@@ -213,11 +211,11 @@ def test_open_pairs_are_replenished(project: Project) -> None:
         answer_all(store, ann.id)
         assert replenish(store, np.where(np.arange(30) < 2, 0.5, 0.0), rng, ahead=8) == 8
         pairs = store.pairs()
-        assert len({frozenset((one.left, one.right)) for one in pairs}) == 18
-        assert [one.weight for one in pairs[:10]] == pytest.approx([1.0] * 10)
-        assert len({one.weight for one in pairs[10:]}) > 1
-        assert np.mean([bool({"i0", "i1"} & {one.left, one.right}) for one in pairs[10:]]) > 0.6
-        weights = inclusion_weights([one.weight for one in pairs], len(store.items))
+        assert len({frozenset((pair.left, pair.right)) for pair in pairs}) == 18
+        assert [pair.weight for pair in pairs[:10]] == pytest.approx([1.0] * 10)
+        assert len({pair.weight for pair in pairs[10:]}) > 1
+        assert np.mean([bool({"i0", "i1"} & {pair.left, pair.right}) for pair in pairs[10:]]) > 0.6
+        weights = inclusion_weights([pair.weight for pair in pairs], len(store.items))
         assert weights.mean() == pytest.approx(1)
 
 
@@ -235,11 +233,11 @@ def test_pairs_are_chosen_by_the_model_of_the_forecast(
             more = chosen + 10
             wait_until(lambda: answer_all(store, ann.id) >= 0 and len(store.pairs()) >= more)
         assert np.corrcoef(forecast.posterior, np.arange(30))[0, 1] > 0.8
-        assert len({one.weight for one in store.pairs()[chosen:]}) > 1
+        assert len({pair.weight for pair in store.pairs()[chosen:]}) > 1
         nowhere = np.full(30, np.nan)
         monkeypatch.setattr("pairlearn.studio.stopping.quick_model", lambda *_, **__: nowhere)
-        told = list(forecast_parts(store))[-1]
-        assert "not finite" in told["needs"] and "posterior" not in told
+        part = list(forecast_parts(store))[-1]
+        assert "not finite" in part["needs"] and "posterior" not in part
         assert not [t for t in threading.enumerate() if t.name.startswith("pairlearn-replenish")]
 
 

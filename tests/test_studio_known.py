@@ -138,8 +138,8 @@ def test_checks_are_mixed_in_at_their_share(tmp_path: Path) -> None:
         while (task := store.undo(ann.id).result()) is not None and task.pair != last:
             pass
         assert task is not None and store.next_task(ann.id) == task
-        found = quality_of(store.answers(), store.known, LEVELS)["ann"]
-        assert (found.known, found.right) == (due - 1, due - 1)
+        quality = quality_of(store.answers(), store.known, LEVELS)["ann"]
+        assert (quality.known, quality.right) == (due - 1, due - 1)
     changed = make(tmp_path / "q", items=30, pairs=60, known=CHECKS[:1])
     with Store.create(changed) as store:
         cy, _ = store.add_annotator("cy")
@@ -163,10 +163,10 @@ def test_repeats_come_later_and_the_other_way_round(tmp_path: Path) -> None:
         for repeat, first in store.repeats.items():
             assert ends[repeat] == ends[first][::-1]
             assert order.index(repeat) - order.index(first) > 8
-        found = quality_of(store.answers(), store.known, LEVELS, store.repeats)["ann"]
+        quality = quality_of(store.answers(), store.known, LEVELS, store.repeats)["ann"]
         # "Left surely" both times is against itself, the pair being turned.
-        assert (found.repeats, found.agree) == (6, 0)
-        assert "only 0 of 6 repeated pairs answered alike" in found.flags
+        assert (quality.repeats, quality.agree) == (6, 0)
+        assert "only 0 of 6 repeated pairs answered alike" in quality.flags
         pair = next(iter(store.repeats))
         s, c = LEVELS["right surely"]
         submit(store, ann.id, pair, "again", s, difference=c)
@@ -179,9 +179,9 @@ def test_flags_in_words() -> None:
     rows = [stored("careful", k, *surely, level="left surely") for k in range(4)]
     rows += [stored("careful", k, 0.5 + k / 100, 0.0, seconds=4.0) for k in range(4, 30)]
     rows += [stored("constant", k, 0.5, 0.0, seconds=0.5) for k in range(30)]
-    found = quality_of(rows, known, LEVELS)
-    assert (found["careful"].right, found["careful"].flags) == (4, [])
-    assert found["constant"].flags == [
+    quality = quality_of(rows, known, LEVELS)
+    assert (quality["careful"].right, quality["careful"].flags) == (4, [])
+    assert quality["constant"].flags == [
         "only 0 of 4 known pairs right",
         "30 of 30 answers are the same",
         "half of the answers took less than 1 s",

@@ -30,43 +30,43 @@ def test_counts_pace_and_infeasible_share() -> None:
         row("ann", 4, 0.5, None, seconds=4.0),
         row("ann", 5, None, None, cant_say=True, seconds=1.0),
     ]
-    (found,) = overview_of(rows, {Annotator(1, "ann"): 7})
-    assert (found.done, found.total, found.cant_say) == (5, 7, 1)
-    assert (found.median_seconds, found.per_hour) == (4.0, 900.0)
-    assert found.infeasible == pytest.approx(2 / 3)
-    assert (found.words, found.doubt) == ("has too few answers to say", False)
+    (overview,) = overview_of(rows, {Annotator(1, "ann"): 7})
+    assert (overview.done, overview.total, overview.cant_say) == (5, 7, 1)
+    assert (overview.median_seconds, overview.per_hour) == (4.0, 900.0)
+    assert overview.infeasible == pytest.approx(2 / 3)
+    assert (overview.words, overview.doubt) == ("has too few answers to say", False)
 
 
 def test_equal_answers_have_no_drift_in_standard_errors() -> None:
     """Values that differ in their last bit are the same answer."""
     values = [0.7, 0.7 + 1e-16, 0.1 + 0.6] * 10
     rows = [row("ann", pair, s, 0.0) for pair, s in enumerate(sorted(values))]
-    (found,) = overview_of(rows, {Annotator(1, "ann"): 30})
-    assert found.drift.similarity == pytest.approx(0)
-    assert math.isnan(found.drift.similarity_z)
+    (overview,) = overview_of(rows, {Annotator(1, "ann"): 30})
+    assert overview.drift.similarity == pytest.approx(0)
+    assert math.isnan(overview.drift.similarity_z)
 
 
 def test_drift_of_a_fixed_rule_is_chance() -> None:
     """In standard errors it is normal: beyond 2 in 1 of 20 projects, beyond 3 in 1 of 370."""
     rng = np.random.default_rng(0)
-    found = []
+    drifts = []
     for _ in range(300):
         rows = [row("rule", pair, s, 0.0) for pair, s in enumerate(rng.random(90))]
         people, nothing_known = {Annotator(1, "rule"): 90}, Crowd({}, {})
-        found.append(overview_of(rows, people, nothing_known)[0].drift.similarity_z)
-    assert 0.02 < np.mean(np.abs(found) > 2) < 0.09
-    assert np.mean(np.abs(found) > 3) < 0.02
+        drifts.append(overview_of(rows, people, nothing_known)[0].drift.similarity_z)
+    assert 0.02 < np.mean(np.abs(drifts) > 2) < 0.09
+    assert np.mean(np.abs(drifts) > 3) < 0.02
 
 
 def test_drift_of_somebody_who_grows_generous() -> None:
     s = [0.2, 0.3, 0.2, 0.5, 0.5, 0.5, 0.8, 0.7, 0.9]
     rows = [row("ann", k, v, seconds=10.0 if k < 3 else 5.0) for k, v in enumerate(s)]
-    (found,) = overview_of(rows, {Annotator(1, "ann"): 9})
-    assert found.drift.similarity == pytest.approx(0.8 - 0.7 / 3)
+    drift = overview_of(rows, {Annotator(1, "ann"): 9})[0].drift
+    assert drift.similarity == pytest.approx(0.8 - 0.7 / 3)
     # Welch's t, by hand: variances 1/300 and 1/100 over three answers each.
-    assert found.drift.similarity_z == pytest.approx((0.8 - 0.7 / 3) / math.sqrt(1 / 900 + 1 / 300))
-    assert found.drift.seconds == 0.5
-    assert math.isnan(found.drift.strength)
+    assert drift.similarity_z == pytest.approx((0.8 - 0.7 / 3) / math.sqrt(1 / 900 + 1 / 300))
+    assert drift.seconds == 0.5
+    assert math.isnan(drift.strength)
 
 
 def test_a_share_of_guesses_that_could_be_anything_is_not_told() -> None:
@@ -77,19 +77,19 @@ def test_a_share_of_guesses_that_could_be_anything_is_not_told() -> None:
 
 def test_nobody_and_nothing() -> None:
     assert overview_of([], {}) == []
-    (found,) = overview_of([], {Annotator(1, "ann"): 3})
-    assert (found.done, found.total) == (0, 3)
-    assert math.isnan(found.infeasible)
-    assert math.isnan(found.drift.similarity)
+    (overview,) = overview_of([], {Annotator(1, "ann"): 3})
+    assert (overview.done, overview.total) == (0, 3)
+    assert math.isnan(overview.infeasible)
+    assert math.isnan(overview.drift.similarity)
 
 
 def crowd(seed: int, pairs: int = 120) -> tuple[Any, list[StoredAnswer]]:
     rng = np.random.default_rng(seed)
     honest = np.asarray(PairLabels.from_posteriors(*rng.beta(0.5, 0.5, (2, pairs))).to_array())
     rows = [
-        one
+        answer
         for pair, (s, c) in enumerate(honest.tolist())
-        for one in (
+        for answer in (
             row("careful", pair, s, c),
             row("constant", pair, 1.0, 0.0),
             row("random", pair, rng.random(), rng.uniform(-1, 1)),
@@ -106,7 +106,7 @@ def test_a_careful_person_outweighs_a_constant_and_a_random_one(seed: int) -> No
     assert weights["careful"] > 2.5
     assert max(weights["constant"], weights["random"]) < 0.1
     joined = aggregate(rows, "reliability")
-    gaps = [(one.similarity or 0) - honest[one.pair, 0] for one in joined]
+    gaps = [(answer.similarity or 0) - honest[answer.pair, 0] for answer in joined]
     assert np.abs(gaps).max() < 0.05
     people = {Annotator(k, name): 120 for k, name in enumerate(("careful", "constant", "random"))}
     careful, constant, random = overview_of(rows, people)
@@ -119,7 +119,7 @@ def test_few_answers_weigh_nearly_as_the_average() -> None:
     assert crowd_of([row("ann", 1, 0.5), row("bob", 2, 0.5)]).weights() == {"ann": 1.0, "bob": 1.0}
     assert crowd_of([]).weights() == {}
     _, rows = crowd(0)
-    late = [one for one in rows if one.annotator != "random" or one.pair < 4]
+    late = [answer for answer in rows if answer.annotator != "random" or answer.pair < 4]
     assert 0.5 < crowd_of(late).weights()["random"] < 1
 
 
@@ -132,23 +132,25 @@ def test_few_answers_weigh_nearly_as_the_average() -> None:
         ),
         min_size=1,
         max_size=12,
-        unique_by=lambda one: one[:2],
+        unique_by=lambda judgement: judgement[:2],
     )
 )  # fmt: skip
-def test_mean_and_median(said: list[tuple[int, str, float | None, float | None]]) -> None:
-    rows = [row(who, pair, s, c) for pair, who, s, c in said if s is not None or c is not None]
+def test_mean_and_median(judgements: list[tuple[int, str, float | None, float | None]]) -> None:
+    rows = [
+        row(who, pair, s, c) for pair, who, s, c in judgements if s is not None or c is not None
+    ]
     for rule, middle in (("mean", fmean), ("median", median)):
-        joined = {one.pair: one for one in aggregate(rows, rule)}  # type: ignore[arg-type]
-        for pair in {one.pair for one in rows}:
+        joined = {answer.pair: answer for answer in aggregate(rows, rule)}  # type: ignore[arg-type]
+        for pair in {answer.pair for answer in rows}:
             for name in ("similarity", "difference"):
-                values = [getattr(one, name) for one in rows if one.pair == pair]
+                values = [getattr(answer, name) for answer in rows if answer.pair == pair]
                 values = [value for value in values if value is not None]
-                found = getattr(joined[pair], name)
-                assert found == (pytest.approx(middle(values), abs=1e-12) if values else None)
-    for one in aggregate(rows, "reliability"):
-        values = [two.similarity for two in rows if two.pair == one.pair]
+                value = getattr(joined[pair], name)
+                assert value == (pytest.approx(middle(values), abs=1e-12) if values else None)
+    for mean in aggregate(rows, "reliability"):
+        values = [answer.similarity for answer in rows if answer.pair == mean.pair]
         values = [value for value in values if value is not None]
-        assert one.similarity is None or min(values) <= one.similarity <= max(values)
+        assert mean.similarity is None or min(values) <= mean.similarity <= max(values)
 
 
 def test_preferences_are_put_to_the_vote() -> None:
@@ -188,9 +190,9 @@ def test_every_ordered_pair_is_equally_likely_at_every_place(items: int) -> None
         drawn = list(map(tuple, random_pairs(items, 4, seed).tolist()))
         counts.update(drawn)
         first.update(drawn[:1])
-    for found, expected in ((counts, 4 * draws / cells), (first, draws / cells)):
+    for observed, expected in ((counts, 4 * draws / cells), (first, draws / cells)):
         ends = ((i, j) for i in range(items) for j in range(items) if i != j)
-        chi = sum((found[pair] - expected) ** 2 for pair in ends)
+        chi = sum((observed[pair] - expected) ** 2 for pair in ends)
         # Chi-squared has mean k and variance about 2k; five deviations.
         assert abs(chi / expected - cells) < 5 * np.sqrt(2 * cells)
 
@@ -220,6 +222,6 @@ def test_overlap_and_balance(
 
 def test_who_comes_late_who_left_and_nobody() -> None:
     late = assign(range(100), [1, 2], 1, 0, {pair: [1] for pair in range(40)})
-    assert Counter(one for whose in late.values() for one in whose) == {1: 50, 2: 50}
+    assert Counter(who for whose in late.values() for who in whose) == {1: 50, 2: 50}
     assert assign([1, 2], [7], 2, 0, {1: [5, 6], 2: [5]}) == {1: [5, 6], 2: [5, 7]}
     assert assign([1, 2], [], 2, 0) == {1: [], 2: []}

@@ -50,7 +50,7 @@ def crowd(tmp_path_factory: pytest.TempPathFactory) -> tuple[Project, str, Any, 
     x = rng.normal(size=(300, 4))
     r = 1 / (1 + np.exp(-(4 * x[:, 0] + 3 * x[:, 1])))
     folder = tmp_path_factory.mktemp("crowd")
-    rows = [",".join([f"i{n}", *map(str, one)]) for n, one in enumerate(x)]
+    rows = [",".join([f"i{n}", *map(str, values)]) for n, values in enumerate(x)]
     (folder / "items.csv").write_text("\n".join(["id,a,b,c,d", *rows]) + "\n")
     ends = rng.permutation(300)[:40].reshape(-1, 2).tolist()
     known = [Known(f"i{a}", f"i{b}", nearest(r[a], r[b])) for a, b in ends]
@@ -62,7 +62,7 @@ def crowd(tmp_path_factory: pytest.TempPathFactory) -> tuple[Project, str, Any, 
             for number in range(40):
                 task = store.next_task(who.id)
                 assert task is not None
-                left, right = (r[int(one[1:])] for one in (task.left, task.right))
+                left, right = (r[int(item[1:])] for item in (task.left, task.right))
                 level = nearest(*np.clip(rng.normal([left, right], 0.05), 0, 1))
                 other = {"constant": "left probably", "random": str(rng.choice([*LEVELS]))}
                 submit(store, who.id, task.pair, other.get(who.name.split()[0], level), number)
@@ -82,12 +82,12 @@ def test_the_page_shows_what_the_careless_cost(
         visitor = studio.visit("boss")
         status: Any = lambda: visitor.client.get("/api/status").json()["forecast"]  # noqa: E731
         wait_until(lambda: "without" in status())  # the page does not wait for that process
-        found = status()
+        forecast = status()
         page = visitor.client.get("/supervisor").text
-    assert set(found["flagged"]) == set(CARELESS)  # and nobody else
+    assert set(forecast["flagged"]) == set(CARELESS)  # and nobody else
     with Store.open(project) as store:
-        said = [one for one in store.answers() if one.pair not in store.mixed_in]
-    careful = [one for one in said if one.annotator not in CARELESS]
+        answers = [answer for answer in store.answers() if answer.pair not in store.mixed_in]
+    careful = [answer for answer in answers if answer.annotator not in CARELESS]
 
     def accuracy(table: Any) -> float:
         ends = np.stack([table.left, table.right], 1)
@@ -96,14 +96,14 @@ def test_the_page_shows_what_the_careless_cost(
 
     exported, alone = accuracy(read_pairs(out)), accuracy(export_table(careful).table)
     assert abs(exported - alone) <= 0.01
-    without, everybody = found["without"], found["everybody"]
+    without, everybody = forecast["without"], forecast["everybody"]
     assert without["now"][1] <= exported <= without["now"][2]
     assert everybody["now"][2] < without["now"][0]
     assert without["next_half_width"] < without["half_width"]
     assert f"Without {', '.join(CARELESS)}, who are flagged below" in page
     assert f"{without['now'][0]:.0%}" in page and "gives one answer to everything" in page
-    first = export_table([one for one in said if one.annotator == "careful 0"])
-    (note,) = [one for one in check(first.table).findings if one.code == "levels"]
+    first = export_table([answer for answer in answers if answer.annotator == "careful 0"])
+    (note,) = [finding for finding in check(first.table).findings if finding.code == "levels"]
     assert note.severity == "note" and note.ids == ("careful 0",)
     assert "levels of similarity and 7 levels of difference" in note.message
 
@@ -119,8 +119,8 @@ def test_what_there_is_to_say_without_a_forecast(tmp_path: Path) -> None:
         )
     project, _, _ = make_project(tmp_path / "q", pairs=3)
     with Store.open(project) as store:
-        told = next(forecast_parts(store))["everybody"]["needs"]
-    assert told.startswith("0 pairs have both numbers so far")
+        message = next(forecast_parts(store))["everybody"]["needs"]
+    assert message.startswith("0 pairs have both numbers so far")
 
 
 def test_a_forecast_without_what_it_needs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -135,10 +135,10 @@ def test_a_forecast_without_what_it_needs(tmp_path: Path, monkeypatch: pytest.Mo
         needs["manners"] = {"ann": (manner.phrases(), True)}
         client.app.state.studios[""].forecast.results |= needs  # type: ignore[attr-defined]
         page = studio.visit("boss").client.get("/supervisor").text
-        told = client.get("/api/status").json()["annotators"][0]["words"]
+        words = client.get("/api/status").json()["annotators"][0]["words"]
     assert ">Diese Objekte haben keine Merkmale" not in page and "illow" in page
     assert "geraten: die Hälfte der Antworten; sagt um 0.12 zu oft „gleich“" in page
-    assert told == manner.words()  # programs are told in English
+    assert words == manner.words()  # programs are words in English
 
 
 def test_answers_about_items_that_are_gone_are_left_out(
@@ -147,8 +147,8 @@ def test_answers_about_items_that_are_gone_are_left_out(
     folder = shutil.copytree(crowd[0].folder, tmp_path / "p")
     lines = (folder / "items.csv").read_text().splitlines()
     (folder / "items.csv").write_text("\n".join([lines[0], *lines[31:]]) + "\n")
-    told = next(forecast_parts(StoreReader(Project.load(folder))))["everybody"]
-    assert 30 < told["pairs"] < told["planned"] == 134
+    outlook = next(forecast_parts(StoreReader(Project.load(folder))))["everybody"]
+    assert 30 < outlook["pairs"] < outlook["planned"] == 134
 
 
 def test_the_forecast_imports_nothing_from_the_current_folder(
@@ -196,13 +196,15 @@ def test_the_supervisor_settles_a_disputed_pair(tmp_path: Path) -> None:
     project, _, boss = make_project(
         tmp_path / "p", pairs=4, names=names, overlap=3, answers="graded"
     )
-    said = {"ann": "left surely", "bob": "right surely", "supervisor": "right probably"}
+    levels = {"ann": "left surely", "bob": "right surely", "supervisor": "right probably"}
     with Store.open(project) as store:
         for who in store.annotators():
             for number in range(4):
                 task = store.next_task(who.id)
                 assert task is not None
-                submit(store, who.id, task.pair, said[who.name] if number == 1 else "alike", number)
+                submit(
+                    store, who.id, task.pair, levels[who.name] if number == 1 else "alike", number
+                )
         disputed = task.pair - 2
     with serving(project.folder, {"boss": boss}) as studio:
         visitor = studio.visit("boss")
@@ -210,21 +212,19 @@ def test_the_supervisor_settles_a_disputed_pair(tmp_path: Path) -> None:
         assert page.count("data-settle=") == 1 and f'data-settle="{disputed}"' in page
         assert "<bdi>bob</bdi>: Right, surely" in page
         bad = [{"pair": disputed, "level": "perhaps"}, {"pair": 99, "level": "alike"}]
-        assert [visitor.post("/api/settle", one).status_code for one in bad] == [400, 400]
+        assert [visitor.post("/api/settle", form).status_code for form in bad] == [400, 400]
         for level in ("alike", "left probably"):  # the last one stands
             settled = visitor.post("/api/settle", {"pair": disputed, "level": level})
             assert settled.json() == {"settled": disputed}
         assert "data-settle=" not in visitor.client.get("/supervisor").text
-        lines = [json.loads(one) for one in visitor.client.get("/api/export").text.splitlines()]
+        lines = [json.loads(line) for line in visitor.client.get("/api/export").text.splitlines()]
     author = "supervisor (settles pairs)"  # somebody else is called supervisor
-    assert sum(one.get("overruled", False) for one in lines) == 3
+    assert sum(line.get("overruled", False) for line in lines) == 3
     with Store.open(project) as store:
         assert store.adjudicator == author
-        assert [one.action for one in store.history(pair=disputed) if one.who == author] == [
-            "answered",
-            "revised",
-        ]
-        (seat,) = [one for one in store.annotators() if one.name == author]
+        changes = [change for change in store.history(pair=disputed) if change.who == author]
+        assert [change.action for change in changes] == ["answered", "revised"]
+        (seat,) = [who for who in store.annotators() if who.name == author]
         assert (seat.active, seat.note) == (False, "settles pairs")
         assert store.next_task(1) is None  # nobody got anything new to judge
     out = tmp_path / "pairs.csv"
@@ -239,7 +239,7 @@ def test_the_supervisor_settles_a_disputed_pair(tmp_path: Path) -> None:
 def test_answers_on_a_coarse_scale_are_rounded_not_impossible() -> None:
     hard = [(0.0, -1.0), (1.0, 0.0), (0.0, 0.0), (0.0, 1.0)] * 5  # the third is (0.45, 0.3), say
     rows = [stored("ann", k, s, c, number=k) for k, (s, c) in enumerate(hard)]
-    assert export_table(rows).infeasible == 0 and all(one.fits for one in dots(rows, {}))
+    assert export_table(rows).infeasible == 0 and all(answer.fits for answer in dots(rows, {}))
     assert not PairLabels([0.0], [0.0]).feasible().all()
     rows.append(stored("ann", 20, 1.0, 1.0, number=20))
     assert export_table(rows).infeasible == 1 and not dots(rows, {})[-1].fits
