@@ -59,12 +59,15 @@ REPEATED_BY_TRAINING = {
 """Findings of which the training itself warns, with the remedy."""
 
 
-@dataclass
-class Learning(Training):
-    """How to learn: parameters of `PairClassifier`.
+@dataclass(kw_only=True)
+class Request(Columns, Reading, Training):
+    """What to learn from, and the parameters of `PairClassifier`.
 
     Parameters
     ----------
+    groups
+        File with the columns group, share of positives and perhaps uncertainty; ITEMS then has
+        a column group.
     annotators
         Whether to learn how each of them answers; auto: where the pairs suggest it.
     model
@@ -90,6 +93,14 @@ class Learning(Training):
         Stop when the loss on held-out pairs no longer falls.
     """
 
+    items: Annotated[Path, typer.Argument()]
+    pairs: Annotated[Path, typer.Argument()]
+    ids: Path | None = None
+    labelled: Path | None = None
+    positive: str | None = None
+    groups: Path | None = None
+    noisy: bool = False
+    stream: bool = False
     model: Literal["auto", "mlp-bn", "mlp", "linear"] = "auto"
     annotators: Literal["auto", "learn", "ideal"] = "auto"
     unjudged: str = "auto"
@@ -101,6 +112,16 @@ class Learning(Training):
     batch_size: OptionalCount = None
     weight_decay: float | None = None
     early_stopping: bool = False
+
+    def __post_init__(self) -> None:
+        self.check_command = f"`pairlearn check {self.pairs} --items {self.items}`"
+
+    def check_options(self) -> None:
+        """Refuse options that do not go together."""
+        check_positive(self.positive, self.labelled)
+        for option, file in (("--labelled", self.labelled), ("--groups", self.groups)):
+            if self.stream and file is not None:
+                raise ValueError(f"{option} is for pairs in memory: leave out --stream, or it")
 
     def classifier(self) -> PairClassifier:
         """The classifier to fit, its parameters checked."""
@@ -116,37 +137,6 @@ class Learning(Training):
         classifier = PairClassifier(**options)
         check_parameters(classifier)
         return classifier
-
-
-@dataclass(kw_only=True)
-class Request(Columns, Reading, Learning):
-    """What to learn from, and how.
-
-    Parameters
-    ----------
-    groups
-        File with the columns group, share of positives and perhaps uncertainty; ITEMS then has
-        a column group.
-    """
-
-    items: Annotated[Path, typer.Argument()]
-    pairs: Annotated[Path, typer.Argument()]
-    ids: Path | None = None
-    labelled: Path | None = None
-    positive: str | None = None
-    groups: Path | None = None
-    noisy: bool = False
-    stream: bool = False
-
-    def __post_init__(self) -> None:
-        self.check_command = f"`pairlearn check {self.pairs} --items {self.items}`"
-
-    def check_options(self) -> None:
-        """Refuse options that do not go together."""
-        check_positive(self.positive, self.labelled)
-        for option, file in (("--labelled", self.labelled), ("--groups", self.groups)):
-            if self.stream and file is not None:
-                raise ValueError(f"{option} is for pairs in memory: leave out --stream, or it")
 
     def read(self) -> TrainingData:
         """Read everything into memory, and check it."""
@@ -408,10 +398,10 @@ def _summary(classifier: PairClassifier, data: TrainingData) -> dict[str, Any]:
     }
 
 
-def _text(summary: dict[str, Any], how: Learning, encoder: object) -> list[str]:
+def _text(summary: dict[str, Any], request: Request, encoder: object) -> list[str]:
     kinds = by_kind(summary, summary["statements"])
-    shifted = "" if how.target_prior is None else f", shifted to {how.target_prior:g}"
-    chosen = " (chosen by --model auto)" * (how.model == "auto")
+    shifted = "" if request.target_prior is None else f", shifted to {request.target_prior:g}"
+    chosen = " (chosen by --model auto)" * (request.model == "auto")
     text = [
         f"learnt from {counted(summary['judgements'], 'judgement')} of {summary['items']:,} items "
         f"with {counted(summary['features'], 'feature')}: {kinds}",
