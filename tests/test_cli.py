@@ -1,8 +1,7 @@
-"""What all commands have in common, and those that need no model: check, prior, plan, simulate."""
+"""Behaviour of all commands, and the commands check, prior, plan and simulate."""
 
 from __future__ import annotations
 
-import json
 import re
 import shlex
 from collections.abc import Iterator
@@ -14,7 +13,7 @@ import pytest
 import typer.main
 from typer.testing import CliRunner, Result
 
-from model_folders import fitted, plain, run, simulated
+from model_folders import answer, fitted, plain, run, simulated
 from pairlearn import cli
 from pairlearn.check import plan as make_plan
 from pairlearn.cli import app
@@ -46,10 +45,8 @@ def call(line: str) -> Result:
     return run(*shlex.split(line))
 
 
-def told(line: str) -> Any:
-    result = call(f"{line} --json")
-    assert result.exit_code == 0, result.output
-    return json.loads(result.stdout)
+def data_of(line: str) -> dict[str, Any]:
+    return answer(*shlex.split(line))
 
 
 # ---- what all have ----------------------------------------------------------------------------
@@ -104,7 +101,7 @@ SHORT = [
 
 @pytest.mark.parametrize(("line", "keys", "short"), SHORT)
 def test_json_and_quiet(here: Path, tmp_path: Path, line: str, keys: set[str], short: str) -> None:
-    assert keys <= told(line.replace("{}", str(tmp_path / "one"))).keys()
+    assert keys <= data_of(line.replace("{}", str(tmp_path / "one"))).keys()
     result = call(line.replace("{}", str(tmp_path / "two")) + " --quiet")
     assert (result.exit_code, result.stderr) == (0, "")
     assert result.stdout.startswith(short) and len(result.stdout.splitlines()) == bool(short)
@@ -186,22 +183,22 @@ def test_prior_on_both_sides_or_on_one(here: Path) -> None:
         line = f"prior prior.csv --majority {majority}"
         assert f"share of positives: {value:.3f}" in (text := call(line).stdout)
         assert "or:" not in text
-        found = told(line)
-        assert found["value"] == pytest.approx(value)
-        assert found["low"] < value < found["high"]
-        assert found["if_reversed"]["value"] == pytest.approx(1 - value)
+        estimate = data_of(line)
+        assert estimate["value"] == pytest.approx(value)
+        assert estimate["low"] < value < estimate["high"]
+        assert estimate["if_reversed"]["value"] == pytest.approx(1 - value)
 
 
 def test_the_prior_is_by_those_whose_answers_tell_something(tmp_path: Path) -> None:
     judged = simulate(pairs=120, prior=0.3, seed=0).pairs
     columns = judged.left, judged.right, judged.similarity, judged.difference
-    given = zip(*columns, strict=True)
-    careful = [f"{left},{right},{s},{c},ann\n" for left, right, s, c in given]
+    rows = zip(*columns, strict=True)
+    careful = [f"{left},{right},{s},{c},ann\n" for left, right, s, c in rows]
     constant = [f"{row.rsplit(',', 3)[0]},1,0,bob\n" for row in careful]
     header = "left,right,similarity,difference,annotator\n"
     for name, rows in (("careful", careful), ("both", careful + constant)):
         (tmp_path / f"{name}.csv").write_text("".join([header, *rows]))
-    alone, both = (told(f"prior {tmp_path / name}.csv") for name in ("careful", "both"))
+    alone, both = (data_of(f"prior {tmp_path / name}.csv") for name in ("careful", "both"))
     assert both.pop("left_out") == ["bob"]
     assert both | {"left_out": []} == alone
     assert "without bob, whose answers tell nothing" in run("prior", tmp_path / "both.csv").stdout
@@ -211,7 +208,9 @@ def test_the_prior_is_by_those_whose_answers_tell_something(tmp_path: Path) -> N
         for left, right, s, c in zip(*(row.tolist() for row in columns), strict=True)
     ]
     (tmp_path / "leaning.csv").write_text("".join([header, *leaning]))
-    assert "somebody leans or guesses" in told(f"prior {tmp_path / 'leaning.csv'}")["warnings"][0]
+    assert (
+        "somebody leans or guesses" in data_of(f"prior {tmp_path / 'leaning.csv'}")["warnings"][0]
+    )
 
 
 def test_classes_of_equal_size_are_said_once(tmp_path: Path) -> None:
@@ -219,9 +218,9 @@ def test_classes_of_equal_size_are_said_once(tmp_path: Path) -> None:
     rows = [f"a{k},b{k},{0.3 + 0.38 * (k % 2):.2f}" for k in range(60)]
     path.write_text("\n".join(["left,right,similarity", *rows, ""]))
     first, second = run("prior", path).stdout.splitlines()
-    found = re.fullmatch(r"share of positives: 0.500 \(95% interval (.+) to (.+)\)", first)
-    assert found is not None
-    assert float(found[1]) + float(found[2]) == pytest.approx(1)
+    interval = re.fullmatch(r"share of positives: 0.500 \(95% interval (.+) to (.+)\)", first)
+    assert interval is not None
+    assert float(interval[1]) + float(interval[2]) == pytest.approx(1)
     assert second == "from 60 similarities with mean 0.490"
 
 
@@ -229,9 +228,9 @@ def test_weights_count_in_the_prior(tmp_path: Path) -> None:
     path = tmp_path / "pairs.csv"
     # Weighted 3 : 1 : 3 : 1 the mean is (2.7 + .5 + 1.92 + .68)/8 = .725, the root √.45.
     path.write_text(PRIOR.replace("0.9,1", "0.9,3").replace("0.64,1", "0.64,3"))
-    found = told(f"prior {path} --majority positive")
-    assert found["mean_similarity"] == pytest.approx(0.725)
-    assert found["value"] == pytest.approx((1 + 0.45**0.5) / 2)
+    estimate = data_of(f"prior {path} --majority positive")
+    assert estimate["mean_similarity"] == pytest.approx(0.725)
+    assert estimate["value"] == pytest.approx((1 + 0.45**0.5) / 2)
 
 
 def test_plan_from_assumptions() -> None:
@@ -246,19 +245,19 @@ def test_a_pilot_tells_prior_and_strength(tmp_path: Path) -> None:
     path = tmp_path / "pairs.csv"
     # An overlap of 5% is a strength of 2·1.6449.
     write_pairs(simulate(pairs=2000, prior=0.2, overlap=0.05, missing=0.1).pairs, path)
-    found = told(f"plan --within 0.08 --accuracy 0.9 --pilot {path}")["assumptions"]
-    assert found["prior"] == pytest.approx(0.2, abs=0.03)
-    assert found["strength"] == pytest.approx(3.29, abs=0.15)
+    assumptions = data_of(f"plan --within 0.08 --accuracy 0.9 --pilot {path}")["assumptions"]
+    assert assumptions["prior"] == pytest.approx(0.2, abs=0.03)
+    assert assumptions["strength"] == pytest.approx(3.29, abs=0.15)
 
 
 def test_a_pilot_and_a_model(here: Path) -> None:
     """The interval of the model on the pilot, as `evaluate` has it, is what is planned by."""
     line = f"plan --within 0.005 {PILOT}"
     assert "pilot: 60 pairs, accuracy 0." in call(line).stdout
-    found, known = told(line), told("evaluate model items.csv pairs.csv")["accuracy"]
-    assert found["assumptions"]["low"] == pytest.approx(known["low"], abs=0.01)
-    half = (found["assumptions"]["high"] - found["assumptions"]["low"]) / 2
-    assert found["pairs"] == pytest.approx(60 * (half / 0.005) ** 2, abs=1)
+    plan, accuracy = data_of(line), data_of("evaluate model items.csv pairs.csv")["accuracy"]
+    assert plan["assumptions"]["low"] == pytest.approx(accuracy["low"], abs=0.01)
+    half = (plan["assumptions"]["high"] - plan["assumptions"]["low"]) / 2
+    assert plan["pairs"] == pytest.approx(60 * (half / 0.005) ** 2, abs=1)
 
 
 # ---- simulate ---------------------------------------------------------------------------------
@@ -278,14 +277,15 @@ def test_simulated_files_and_what_is_said_about_them(tmp_path: Path) -> None:
 
 
 def test_all_options_of_simulate(tmp_path: Path) -> None:
-    found = told(
+    summary = data_of(
         f"simulate {tmp_path} --from moons --pairs 40 --items 60 --annotators 3 --repeated 0.5 "
         "--noise 0.1 --missing 0.2 --preference 0.1 --annotator-prior 0.5 --overlap 0.1 --seed 3 "
         "--format parquet --also label=0.1"
     )
-    assert (found["items"], found["positive"]) == (60, 18)
-    assert 0.8 < found["best_accuracy"] < 1
-    assert [Path(f).name for f in found["files"]] == ["items.parquet", "pairs.parquet", "truth.csv"]
+    assert (summary["items"], summary["positive"]) == (60, 18)
+    assert 0.8 < summary["best_accuracy"] < 1
+    files = [Path(path).name for path in summary["files"]]
+    assert files == ["items.parquet", "pairs.parquet", "truth.csv"]
     names = read_pairs(tmp_path / "pairs.parquet").annotator
     assert names is not None
     assert {"annotator-1", "annotator-2", "annotator-3"} <= set(names)

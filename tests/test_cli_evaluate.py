@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from model_folders import fitted, plain, probability, run, simulated
+from model_folders import answer, fitted, plain, probability, run, simulated
 from pairlearn import PairLabels
 from pairlearn import evaluate as evaluate_arrays
 from pairlearn.comparison import compare as compare_methods
@@ -31,17 +31,17 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Simulation, Pa
     return folder, simulated(folder, seed=1, pairs=400), classifier
 
 
+def line(folder: Path, *more: object, pairs: Path | None = None) -> list[object]:
+    files = folder / "model", folder / "items.csv", pairs or folder / "pairs.csv"
+    return ["evaluate", *files, *more]
+
+
 def evaluate(folder: Path, *more: object, pairs: Path | None = None) -> Any:
-    return run(
-        "evaluate", folder / "model", folder / "items.csv", pairs or folder / "pairs.csv", *more
-    )
+    return run(*line(folder, *more, pairs=pairs))
 
 
-def told(folder: Path, *more: object, pairs: Path | None = None) -> dict[str, Any]:
-    result = evaluate(folder, "--json", *more, pairs=pairs)
-    assert result.exit_code == 0, result.output
-    found: dict[str, Any] = json.loads(result.stdout)
-    return found
+def measures(folder: Path, *more: object, pairs: Path | None = None) -> dict[str, Any]:
+    return answer(*line(folder, *more, pairs=pairs))
 
 
 def log_odds(made: tuple[Path, Simulation, PairClassifier]) -> Any:
@@ -50,23 +50,23 @@ def log_odds(made: tuple[Path, Simulation, PairClassifier]) -> Any:
 
 
 def changed(pairs: PairTable, **columns: Any) -> PairTable:
-    given = {"similarity": pairs.similarity, "difference": pairs.difference} | columns
-    return PairTable(pairs.left, pairs.right, **given)
+    columns = {"similarity": pairs.similarity, "difference": pairs.difference} | columns
+    return PairTable(pairs.left, pairs.right, **columns)
 
 
 def test_the_figures_are_those_of_the_library_and_hold_the_truth(made: Any) -> None:
     folder, simulation, classifier = made
-    found = told(folder)
+    result = measures(folder)
     expected = evaluate_arrays(*log_odds(made), simulation.pairs.labels()).to_dict()
     for name in ("accuracy", "true_positive_rate", "precision", "prior", "roc_auc"):
-        assert found[name] == pytest.approx(expected[name], abs=1e-3), name
+        assert result[name] == pytest.approx(expected[name], abs=1e-3), name
     r = simulation.posterior
     positive = probability(classifier, simulation.items.features) > 0.5
     truth = np.where(positive, r, 1 - r).mean()  # of this very table, as the annotator sees it
-    assert found["accuracy"]["low"] < truth < found["accuracy"]["high"]
-    assert (found["n"], found["ignored"], found["threshold"]) == (400, 0, 0.5)
-    assert found["warnings"] == []
-    other = told(folder, "--threshold", 0.9, "--confidence", 0.8)
+    assert result["accuracy"]["low"] < truth < result["accuracy"]["high"]
+    assert (result["n"], result["ignored"], result["threshold"]) == (400, 0, 0.5)
+    assert result["warnings"] == []
+    other = measures(folder, "--threshold", 0.9, "--confidence", 0.8)
     expected = evaluate_arrays(
         *log_odds(made), simulation.pairs.labels(), threshold=np.log(9), confidence=0.8
     ).to_dict()
@@ -77,30 +77,30 @@ def test_the_figures_are_those_of_the_library_and_hold_the_truth(made: Any) -> N
 def test_all_that_can_be_asked_for_and_what_is_printed(made: Any) -> None:
     folder, simulation, _ = made
     more = ("--cost", "1,9", "--choose-threshold", "--sensitivity", "--calibration")
-    found = told(folder, *more)
+    result = measures(folder, *more)
     labels = simulation.pairs.labels()
     choice, chosen = (
         choose_threshold(*log_odds(made), labels, cost=(1, 9)),
-        found["chosen_threshold"],
+        result["chosen_threshold"],
     )
     assert chosen["log_odds"] == pytest.approx(choice.threshold, abs=1e-3)
     assert chosen["probability"] == pytest.approx(1 / (1 + np.exp(-choice.threshold)), abs=1e-4)
-    assert chosen["expected_cost"]["value"] <= found["expected_cost"]["value"] + 1e-6
+    assert chosen["expected_cost"]["value"] <= result["expected_cost"]["value"] + 1e-6
     band = sensitivity(*log_odds(made), labels)
-    assert found["sensitivity"]["low"] == pytest.approx(band.low, abs=1e-3)
-    assert found["sensitivity"]["low_end"] <= found["sensitivity"]["low"]
-    assert [one["slope"] for one in found["sensitivity"]["by_slope"]] == [0.5, 0.75, 1, 1.5, 2]
-    curve = found["calibration"]
+    assert result["sensitivity"]["low"] == pytest.approx(band.low, abs=1e-3)
+    assert result["sensitivity"]["low_end"] <= result["sensitivity"]["low"]
+    assert [row["slope"] for row in result["sensitivity"]["by_slope"]] == [0.5, 0.75, 1, 1.5, 2]
+    curve = result["calibration"]
     assert len(curve["predicted"]) == len(curve["implied"]) == len(curve["shares"]) == 10
     assert sum(curve["shares"]) == pytest.approx(1)
     text = plain(evaluate(folder, *more).stdout)
     for name, key in (("accuracy", "accuracy"), ("ROC AUC", "roc_auc"), ("F1", "f1")):
-        one = found[key]
-        assert f"{name} {one['value']:.3f} {one['low']:.3f} to {one['high']:.3f}" in text
+        estimate = result[key]
+        assert "{} {value:.3f} {low:.3f} to {high:.3f}".format(name, **estimate) in text
     for part in (
         "on 400 pairs of ",
         "measure estimate 95% interval",
-        f"always the larger class {1 - found['prior']['value']:.3f}",
+        f"always the larger class {1 - result['prior']['value']:.3f}",
         "false negative ",
         "expected cost",
         f"threshold with the least cost: probability {chosen['probability']:.3f}",
@@ -115,13 +115,13 @@ def test_weights_and_items_count(made: Any, tmp_path: Path) -> None:
     pairs = simulation.pairs
     weight = np.where(np.arange(400) < 200, 1.0, 1e-9)
     tables = (changed(pairs, weight=weight), pairs[:200], PairTable.concatenate([pairs[:200]] * 4))
-    found = []
+    accuracies = []
     for table in tables:
         write_pairs(table, tmp_path / "pairs.csv")
-        found.append(told(folder, pairs=tmp_path / "pairs.csv")["accuracy"])
-    assert found[0]["value"] == pytest.approx(found[1]["value"], abs=1e-3)
-    assert found[2]["value"] == pytest.approx(found[1]["value"], abs=1e-3)
-    width = [one["high"] - one["low"] for one in found]
+        accuracies.append(measures(folder, pairs=tmp_path / "pairs.csv")["accuracy"])
+    assert accuracies[0]["value"] == pytest.approx(accuracies[1]["value"], abs=1e-3)
+    assert accuracies[2]["value"] == pytest.approx(accuracies[1]["value"], abs=1e-3)
+    width = [accuracy["high"] - accuracy["low"] for accuracy in accuracies]
     assert width[2] > 0.9 * width[1]  # four copies tell no more than one
 
 
@@ -129,11 +129,11 @@ def test_who_counts_for_nothing_is_named(made: Any, tmp_path: Path) -> None:
     folder, simulation, _ = made
     trained, held = simulate(pairs=100, prior=0.3, seed=0), simulation.pairs
     ends = trained.pairs.positions(trained.items)
-    said = np.concatenate([trained.pairs.to_array(), np.tile([1.0, 0.0], (100, 1))])
+    answers = np.concatenate([trained.pairs.to_array(), np.tile([1.0, 0.0], (100, 1))])
     model = PairClassifier(model="linear", epochs=20, random_state=0)
     model.set_params(preprocessor=trained.items.features)
     who = np.repeat(["ann", "con"], 100)
-    model.fit(np.tile(ends, (2, 1)), PairLabels.from_array(said), annotator=who)
+    model.fit(np.tile(ends, (2, 1)), PairLabels.from_array(answers), annotator=who)
     model.set_params(preprocessor=None).save(tmp_path / "model")
     constant = np.arange(len(held)) < 30
     pairs = changed(
@@ -143,17 +143,12 @@ def test_who_counts_for_nothing_is_named(made: Any, tmp_path: Path) -> None:
         annotator=np.where(constant, "con", "ann"),
     )
     write_pairs(pairs, tmp_path / "pairs.csv")
-    found = json.loads(
-        run(
-            *("evaluate", tmp_path / "model", folder / "items.csv", tmp_path / "pairs.csv"),
-            "--json",
-        ).stdout
-    )
-    assert found["n"] == len(held) - 30
-    assert any("30 rows of con count for nothing" in one for one in found["warnings"])
+    result = answer("evaluate", tmp_path / "model", folder / "items.csv", tmp_path / "pairs.csv")
+    assert result["n"] == len(held) - 30
+    assert any("30 rows of con count for nothing" in text for text in result["warnings"])
 
 
-def test_known_classes_mend_an_annotator_who_is_too_sure(made: Any, tmp_path: Path) -> None:
+def test_known_classes_correct_an_annotator_who_is_too_sure(made: Any, tmp_path: Path) -> None:
     folder, simulation, classifier = made
     r = simulation.posterior
     sure = r**3 / (r**3 + (1 - r) ** 3)  # log-odds times three
@@ -162,14 +157,14 @@ def test_known_classes_mend_an_annotator_who_is_too_sure(made: Any, tmp_path: Pa
     pairs = tmp_path / "sure.csv"
     write_pairs(changed(simulation.pairs, similarity=both, difference=right - left), pairs)
     more = ("--labelled", folder / "truth.csv")
-    found = told(folder, *more, pairs=pairs)
-    mended = found["recalibration"]
-    assert mended["labels"] == 800
-    assert mended["slope"] == pytest.approx(1 / 3, abs=0.1)
+    result = measures(folder, *more, pairs=pairs)
+    recalibration = result["recalibration"]
+    assert recalibration["labels"] == 800
+    assert recalibration["slope"] == pytest.approx(1 / 3, abs=0.1)
     positive = probability(classifier, simulation.items.features) > 0.5
     truth = np.mean(positive == simulation.positive)
-    assert mended["accuracy_before"]["value"] > truth + 0.03
-    assert found["accuracy"]["value"] == pytest.approx(truth, abs=0.02)  # 800 labels
+    assert recalibration["accuracy_before"]["value"] > truth + 0.03
+    assert result["accuracy"]["value"] == pytest.approx(truth, abs=0.02)  # 800 labels
     text = plain(evaluate(folder, *more, pairs=pairs).stdout)
     assert "judgements corrected with 800 known classes: log-odds times 0." in text
 
@@ -196,17 +191,17 @@ def test_pairs_that_the_model_was_fitted_to(tmp_path: Path) -> None:
     assert evaluate(tmp_path).stderr == f"warning: {warned}\n"
     text = (tmp_path / "pairs.csv").read_text()
     (tmp_path / "others.csv").write_text("".join(text.splitlines(keepends=True)[:100]))
-    assert told(tmp_path, pairs=tmp_path / "others.csv")["warnings"] == []
+    assert measures(tmp_path, pairs=tmp_path / "others.csv")["warnings"] == []
 
 
 def test_a_prior_that_the_pairs_do_not_have(made: Any, tmp_path: Path) -> None:
     folder, simulation, _ = made
     simulation.write(tmp_path)
     fitted(simulate(pairs=200, prior=0.3, seed=2), target_prior=0.8).save(tmp_path / "model")
-    (warned,) = told(tmp_path)["warnings"]
+    (warned,) = measures(tmp_path)["warnings"]
     wanted = "the model is meant for a share of positives of 0.8, and these pairs imply 0."
     assert warned.startswith(wanted)
-    (warned,) = told(folder, "--prior", 0.7)["warnings"]
+    (warned,) = measures(folder, "--prior", 0.7)["warnings"]
     assert warned.startswith("the stated prior is 0.7 and the judgements imply 0.")
 
 
@@ -230,11 +225,11 @@ def test_rows_that_say_too_little_are_left_out(made: Any, tmp_path: Path) -> Non
         preference=np.ones(400),
     )
     write_pairs(table, tmp_path / "pairs.csv")
-    found = told(folder, pairs=tmp_path / "pairs.csv")
-    assert (found["n"], found["ignored"]) == (350, 50)
+    result = measures(folder, pairs=tmp_path / "pairs.csv")
+    assert (result["n"], result["ignored"]) == (350, 50)
     more = ("--labelled", folder / "truth.csv")  # for which one judgement is too little
-    found = told(folder, *more, pairs=tmp_path / "pairs.csv")
-    assert (found["n"], found["ignored"]) == (300, 100)
+    result = measures(folder, *more, pairs=tmp_path / "pairs.csv")
+    assert (result["n"], result["ignored"]) == (300, 100)
 
 
 def test_noise_is_admitted_when_asked_for(made: Any, tmp_path: Path) -> None:
@@ -245,7 +240,7 @@ def test_noise_is_admitted_when_asked_for(made: Any, tmp_path: Path) -> None:
     pairs = tmp_path / "pairs.csv"
     pairs.write_text("\n".join(lines))
     assert evaluate(folder, pairs=pairs).exit_code == 2
-    assert told(folder, "--noisy", pairs=pairs)["n"] == 400
+    assert measures(folder, "--noisy", pairs=pairs)["n"] == 400
     files = (folder / "items.csv", pairs)
     result = run("compare", *files, *QUICK, "--methods", "likelihood-abs", "--noisy", "--quiet")
     assert result.stdout == "likelihood-abs\n"
@@ -263,15 +258,20 @@ def test_compare_is_that_of_the_library(tmp_path: Path) -> None:
     made = simulated(tmp_path, seed=2, pairs=60)
     files, out = (tmp_path / "items.csv", tmp_path / "pairs.csv"), tmp_path / "ranking.csv"
     more = ("--prior", 0.3, "--seed", 4, "--majority", "negative", "--out", out)
-    found = json.loads(run("compare", *files, *QUICK, *TWO, *more, "--json").stdout)
+    result = answer("compare", *files, *QUICK, *TWO, *more)
     wanted = compare_methods(
         made.items, made.pairs.ids(), made.pairs.labels(),
         methods=["likelihood-abs", "confdiff-none"], folds=2, prior=0.3, seed=4,
         model="linear", epochs=1, learning_rate=0.05, majority="negative",
     )  # fmt: skip
-    assert (found["best"], found["ties"]) == (wanted.best.name, list(wanted.ties))
-    assert (found["folds"], found["tested"], found["dropped"], found["prior"]) == (2, 60, 0, 0.3)
-    values = [row["accuracy"]["value"] for row in found["methods"]]
+    assert (result["best"], result["ties"]) == (wanted.best.name, list(wanted.ties))
+    assert (result["folds"], result["tested"], result["dropped"], result["prior"]) == (
+        2,
+        60,
+        0,
+        0.3,
+    )
+    values = [row["accuracy"]["value"] for row in result["methods"]]
     assert values == pytest.approx([row.accuracy.value for row in wanted.rows])
     with out.open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
@@ -299,9 +299,11 @@ def test_compare_prints_a_table_of_preferences_and_missing_answers_too(tmp_path:
         assert part in text
     simulated(tmp_path, seed=0, pairs=60)
     head, *rows = files[1].read_text().splitlines()
-    said = [f"{row},{who}" for who in ("ann", "copy") for row in rows]
-    said += [",".join([*row.split(",")[:2], str(k % 7 / 7), "0,cy"]) for k, row in enumerate(rows)]
-    files[1].write_text("\n".join([f"{head},annotator", *said]))
-    one = plain(run("compare", *files, *QUICK, "--methods", "likelihood-abs").stdout)
-    assert "180 judgements (120 with several answers to a pair as one), 120 held out in 2" in one
-    assert "best: likelihood-abs; there is no other to compare it with" in one
+    judged = [f"{row},{who}" for who in ("ann", "copy") for row in rows]
+    judged += [
+        ",".join([*row.split(",")[:2], str(k % 7 / 7), "0,cy"]) for k, row in enumerate(rows)
+    ]
+    files[1].write_text("\n".join([f"{head},annotator", *judged]))
+    text = plain(run("compare", *files, *QUICK, "--methods", "likelihood-abs").stdout)
+    assert "180 judgements (120 with several answers to a pair as one), 120 held out in 2" in text
+    assert "best: likelihood-abs; there is no other to compare it with" in text

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 import re
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from model_folders import plain, run, simulated
+from model_folders import answer, plain, run, simulated
 from pairlearn import progress as bars
 from pairlearn.data.simulation import Simulation, simulate
 from pairlearn.estimators import PairClassifier, hold_out_items
@@ -35,16 +34,14 @@ def fit(folder: Path, out: Path, *more: object, pairs: Path | None = None) -> An
     return run("fit", folder / "items.csv", pairs or folder / "pairs.csv", "--out", out, *more)
 
 
-def told(folder: Path, out: Path, *more: object, pairs: Path | None = None) -> dict[str, Any]:
-    result = fit(folder, out, *(more or QUICK), "--json", pairs=pairs)
-    assert result.exit_code == 0, result.output
-    found: dict[str, Any] = json.loads(result.stdout)
-    return found
+def summarise(folder: Path, out: Path, *more: object, pairs: Path | None = None) -> dict[str, Any]:
+    files = folder / "items.csv", pairs or folder / "pairs.csv"
+    return answer("fit", *files, "--out", out, *(more or QUICK))
 
 
 def accuracy(model: Path, made: Simulation) -> float:
-    found = PairClassifier.load(model).predict(made.items)
-    return float(np.mean((found > 0) == made.positive))
+    predicted = PairClassifier.load(model).predict(made.items)
+    return float(np.mean((predicted > 0) == made.positive))
 
 
 # ---- what is learnt ---------------------------------------------------------------------------
@@ -52,19 +49,19 @@ def accuracy(model: Path, made: Simulation) -> float:
 
 def test_the_report_and_the_model(made: Any, tmp_path: Path) -> None:
     folder, simulation = made
-    found = told(folder, tmp_path / "model")
+    summary = summarise(folder, tmp_path / "model")
     kinds = ("both", "similarity_only", "difference_only", "preference_only", "labelled")
     s, c = ~np.isnan(simulation.pairs.similarity), ~np.isnan(simulation.pairs.difference)
-    assert [found[kind] for kind in kinds] == [
+    assert [summary[kind] for kind in kinds] == [
         (s & c).sum(), (s & ~c).sum(), (c & ~s).sum(), (~s & ~c).sum(), 0,
     ]  # fmt: skip
-    assert (found["judgements"], found["items"], found["features"]) == (200, 400, 2)
-    assert (found["epochs"], found["classes"], found["warnings"]) == (10, [-1, 1], [])
-    assert found["prior"] == pytest.approx(0.3, abs=0.1)
+    assert (summary["judgements"], summary["items"], summary["features"]) == (200, 400, 2)
+    assert (summary["epochs"], summary["classes"], summary["warnings"]) == (10, [-1, 1], [])
+    assert summary["prior"] == pytest.approx(0.3, abs=0.1)
     right = accuracy(tmp_path / "model", simulation)
-    assert right > 0.9 and found["accuracy"]["low"] < right < found["accuracy"]["high"]
-    assert found["accuracy"]["held_out"] + found["accuracy"]["training"] <= 200
-    assert found["accuracy"]["dropped"] == 0
+    assert right > 0.9 and summary["accuracy"]["low"] < right < summary["accuracy"]["high"]
+    assert summary["accuracy"]["held_out"] + summary["accuracy"]["training"] <= 200
+    assert summary["accuracy"]["dropped"] == 0
     assert sorted(file.name for file in tmp_path.iterdir()) == ["model"]
     before = (tmp_path / "model" / "model.safetensors").read_bytes()
     assert fit(folder, tmp_path / "model", *ALONE, "--force", "--quiet", "--seed", 9).output == ""
@@ -111,9 +108,9 @@ def test_the_model_is_that_of_python_on_all_pairs(tmp_path: Path) -> None:
         sample_weight=[float(row["weight"]) for row in rows],
         preference=[row["preference"] or None for row in rows],
     )
-    told(tmp_path, tmp_path / "model", *QUICK, "--epochs", 5, "--seed", 7, "--holdout", 0.5)
-    found = PairClassifier.load(tmp_path / "model").predict_proba(made.items)
-    assert found == pytest.approx(expected.predict_proba(made.items.features), abs=1e-6)
+    summarise(tmp_path, tmp_path / "model", *QUICK, "--epochs", 5, "--seed", 7, "--holdout", 0.5)
+    predicted = PairClassifier.load(tmp_path / "model").predict_proba(made.items)
+    assert predicted == pytest.approx(expected.predict_proba(made.items.features), abs=1e-6)
 
 
 def test_options_reach_the_classifier(made: Any, tmp_path: Path) -> None:
@@ -126,7 +123,7 @@ def test_options_reach_the_classifier(made: Any, tmp_path: Path) -> None:
     options = [part for name, value in expected.items()
                for part in (f"--{name.replace('_', '-')}", value)]  # fmt: skip
     more = ("--early-stopping", "--seed", 3, "--holdout", 0)
-    told(folder, tmp_path / "model", *options, *more)
+    summarise(folder, tmp_path / "model", *options, *more)
     model = PairClassifier.load(tmp_path / "model")
     expected |= {"early_stopping": True, "random_state": 3}
     assert expected.items() <= model.get_params().items()
@@ -135,8 +132,8 @@ def test_options_reach_the_classifier(made: Any, tmp_path: Path) -> None:
 
 def test_no_accuracy_where_none_was_asked_for_or_can_be_told(made: Any, tmp_path: Path) -> None:
     folder, _ = made
-    found = told(folder, tmp_path / "one", *ALONE)
-    assert (found["accuracy"], found["not_measured"]) == (None, None)
+    summary = summarise(folder, tmp_path / "one", *ALONE)
+    assert (summary["accuracy"], summary["not_measured"]) == (None, None)
     star = tmp_path / "star.csv"
     star.write_text(HEADER + "".join(f"0,{i},0.6,0.1\n0,{i},0.5,-0.1\n" for i in range(1, 20)))
     result = fit(folder, tmp_path / "two", *QUICK, pairs=star)
@@ -145,18 +142,22 @@ def test_no_accuracy_where_none_was_asked_for_or_can_be_told(made: Any, tmp_path
         "some out" in plain(result.stdout)
     )
     for name, more in (("three", ("--majority", "negative")), ("four", ("--prior", 0.3))):
-        found = told(folder, tmp_path / name, *QUICK, *more, pairs=folder / "alike.csv")
-        assert found["accuracy"]["value"] > 0.8  # similarities alone: what is stated tells the side
+        summary = summarise(folder, tmp_path / name, *QUICK, *more, pairs=folder / "alike.csv")
+        assert (
+            summary["accuracy"]["value"] > 0.8
+        )  # similarities alone: what is stated tells the side
 
 
 def test_preferences_tell_the_side_of_an_accuracy_from_similarities(tmp_path: Path) -> None:
     """A prior on the wrong side of ½ must not mirror the accuracy of a model that knows better."""
     table = simulated(tmp_path, seed=3, pairs=300, prior=0.5).pairs
     preference = np.where(np.abs(table.difference) > 0.3, np.sign(table.difference), 0)
-    said = PairTable(table.left, table.right, table.similarity, None, preference=preference)
-    write_pairs(said, tmp_path / "side.csv")
-    found = told(tmp_path, tmp_path / "model", *QUICK, "--prior", 0.48, pairs=tmp_path / "side.csv")
-    assert found["accuracy"]["value"] > 0.8
+    judged = PairTable(table.left, table.right, table.similarity, None, preference=preference)
+    write_pairs(judged, tmp_path / "side.csv")
+    summary = summarise(
+        tmp_path, tmp_path / "model", *QUICK, "--prior", 0.48, pairs=tmp_path / "side.csv"
+    )
+    assert summary["accuracy"]["value"] > 0.8
 
 
 def test_warnings_are_said_in_short(made: Any, tmp_path: Path) -> None:
@@ -173,8 +174,10 @@ def test_warnings_are_said_in_short(made: Any, tmp_path: Path) -> None:
     assert first.endswith(f"(rows 201, 202){more}")
     assert second.startswith("warning: the stated class prior is 0.9, and the similarities imply")
     assert second.endswith("pass --target-prior 0.9")
-    found = told(folder, tmp_path / "two", *ALONE, "--epochs", 1, "--prior", 0.9, pairs=pairs)
-    assert [f"warning: {text}" for text in found["warnings"]] == lines
+    summary = summarise(
+        folder, tmp_path / "two", *ALONE, "--epochs", 1, "--prior", 0.9, pairs=pairs
+    )
+    assert [f"warning: {text}" for text in summary["warnings"]] == lines
 
 
 def test_no_simulation_for_a_note_that_fit_does_not_show(
@@ -193,8 +196,8 @@ def test_known_classes_decide_which_class_is_which(made: Any, tmp_path: Path) ->
     rows = [f"{i},{'spam' if simulation.positive[i] else 'ham'}" for i in range(40)]
     known.write_text("\n".join(["id,class", *rows]))
     more = ("--labelled", known, "--positive", "spam", "--epochs", 30)
-    found = told(folder, tmp_path / "model", *QUICK, *more, pairs=folder / "alike.csv")
-    assert (found["classes"], found["labelled"]) == (["ham", "spam"], 40)
+    summary = summarise(folder, tmp_path / "model", *QUICK, *more, pairs=folder / "alike.csv")
+    assert (summary["classes"], summary["labelled"]) == (["ham", "spam"], 40)
     model = PairClassifier.load(tmp_path / "model")
     right = (model.predict(simulation.items) == "spam") == simulation.positive
     assert right.mean() > 0.85
@@ -212,8 +215,8 @@ def test_numbers_as_classes_and_the_smaller_one_positive(made: Any, tmp_path: Pa
         ("id,class\n3,1\n", ("--labelled-weight", 0.1), [-1, 1]),
     ):
         known.write_text(text)
-        found = told(folder, tmp_path / "m", *ALONE, "--force", "--labelled", known, *more)
-        assert found["classes"] == classes
+        summary = summarise(folder, tmp_path / "m", *ALONE, "--force", "--labelled", known, *more)
+        assert summary["classes"] == classes
 
 
 # ---- what is refused --------------------------------------------------------------------------
@@ -238,7 +241,7 @@ def test_places_that_are_refused_before_training(made: Any, tmp_path: Path) -> N
     file.write_text("precious")
     other.mkdir()
     (other / "config.json").write_text("{}")
-    told(folder, model, *ALONE)
+    summarise(folder, model, *ALONE)
     before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
     for out, more, message in (
         (file, "--force", f"{file}: exists and is no folder; choose another place"),
@@ -284,7 +287,7 @@ def test_an_interrupt_says_what_is_kept(
     kept = tmp_path / "model.checkpoint"
     wanted = f"interrupted: the training so far is in {kept}; the same command goes on from there"
     assert second.stderr == f"pairlearn fit: {wanted}\n"
-    assert told(made[0], out, *ALONE)["epochs"] == 10
+    assert summarise(made[0], out, *ALONE)["epochs"] == 10
     assert not kept.exists()
 
 
