@@ -58,7 +58,7 @@ class Step:
             self.derive_sums,
         ]
         self._compiled = self._parts
-        self._forward: Callable[..., Tensor] = self.risk
+        self._forward: Callable[..., Any] = self.risk
         if compiled_pairs is not None:
             # In parts: otherwise the compiler fuses sums over a layer's weights with the updates
             # of those weights into kernels of half the speed.
@@ -90,40 +90,29 @@ class Step:
         self.adam.restart()
         self._derive(self.derived)
 
-    def risk(self, x: Tensor, u: Tensor, v: Tensor, weight: Tensor, *columns: Tensor) -> Tensor:
-        """The risk of a lone module on a batch, to differentiate."""
+    def risk(
+        self, operands: Operands, x: Tensor, u: Tensor, v: Tensor, weight: Tensor, *columns: Tensor
+    ) -> tuple[Tensor, tuple[Tensor, Statistics]]:
+        """The risk of a batch to differentiate, its value, and the batch's statistics."""
         pairs = u.shape[-1]
-        rows_weight = None if self.ranks.size == 1 else torch.cat([weight, weight])
-        logits = self.network.run(self.operands, x, rows_weight)[0]
+        weighted = self.network.stacked or self.ranks.size > 1
+        rows_weight = torch.cat([weight, weight]) if weighted else None
+        logits, statistics = self.network.run(operands, x, rows_weight)
         share = weight / self.ranks.sum(weight.sum())
-        return self.objective(
-            logits[..., :pairs], logits[..., pairs:], u, v, share, *columns, total=self.ranks.sum
-        )
+        left, right = logits[..., :pairs], logits[..., pairs:]
+        risk = self.objective(left, right, u, v, share, *columns, total=self.ranks.sum)
+        return risk, (risk.detach(), statistics)
 
-    def plain_gradients(
-        self, x: Tensor, u: Tensor, v: Tensor, weight: Tensor, *columns: Tensor
-    ) -> tuple[Operands, Tensor, Statistics]:
-        """Gradients of a lone module's parameters, and the risk."""
-        forward = self._forward if u.shape[-1] == self.compiled_pairs else self.risk
+    def plain_gradients(self, *batch: Tensor) -> tuple[Operands, Tensor, Statistics]:
+        """Gradients of a lone module's parameters, the risk, and the batch's statistics."""
+        forward = self._forward if batch[1].shape[-1] == self.compiled_pairs else self.risk
         with torch.enable_grad():
-            risk = forward(x, u, v, weight, *columns)
-        return self.network.slopes(risk, self.parameters), risk.detach(), []
+            risk, (value, statistics) = forward(self.operands, *batch)
+        return self.network.slopes(risk, self.parameters), value, statistics
 
-    def gradients(
-        self, x: Tensor, u: Tensor, v: Tensor, weight: Tensor, *columns: Tensor
-    ) -> tuple[Operands, Tensor, Statistics]:
+    def gradients(self, *batch: Tensor) -> tuple[Operands, Tensor, Statistics]:
         """Gradients of a stacked network's operands, the risk, and the batch's statistics."""
-        pairs = u.shape[-1]
-        rows_weight = torch.cat([weight, weight])
-        share = weight / self.ranks.sum(weight.sum())
-
-        def objective(operands: Operands) -> tuple[Tensor, tuple[Tensor, Statistics]]:
-            logits, statistics = self.network.run(operands, x, rows_weight)
-            left, right = logits[..., :pairs], logits[..., pairs:]
-            risk = self.objective(left, right, u, v, share, *columns, total=self.ranks.sum)
-            return risk, (risk.detach(), statistics)
-
-        gradients, (risk, statistics) = grad(objective, has_aux=True)(self.operands)
+        gradients, (risk, statistics) = grad(self.risk, has_aux=True)(self.operands, *batch)
         return gradients, risk, statistics
 
     def sums(self, gradients: Operands) -> Operands:
