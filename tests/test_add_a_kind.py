@@ -37,7 +37,7 @@ def added() -> Iterator[None]:
 
 def others(share: float) -> dict[str, float]:
     """So much of every kind but the soft judgements, by name."""
-    return {one.name: share for one in kinds.KINDS if one.name not in SOFT}
+    return {kind.name: share for kind in kinds.KINDS if kind.name not in SOFT}
 
 
 def test_a_kind_is_short() -> None:
@@ -54,18 +54,18 @@ def test_from_simulation_through_files_to_a_model(tmp_path: Path) -> None:
     assert "either" in (folder / "pairs.csv").read_text().splitlines()[0]
     assert run("check", folder / "pairs.csv", "--items", folder / "items.csv").exit_code == 0
     model, options = tmp_path / "model", ("--model", "linear", "--epochs", 40)
-    told = answer("fit", folder / "items.csv", folder / "pairs.csv", "--out", model, *options)
-    assert told["judgements"] == len(read_pairs(folder / "pairs.csv")) > 60
+    answers = answer("fit", folder / "items.csv", folder / "pairs.csv", "--out", model, *options)
+    assert answers["judgements"] == len(read_pairs(folder / "pairs.csv")) > 60
     fresh = tmp_path / "fresh"
     assert run("simulate", fresh, "--pairs", 80, "--seed", 5).exit_code == 0
-    told = answer("evaluate", model, fresh / "items.csv", fresh / "pairs.csv")
-    assert told["accuracy"]["value"] > 0.85
+    answers = answer("evaluate", model, fresh / "items.csv", fresh / "pairs.csv")
+    assert answers["accuracy"]["value"] > 0.85
 
 
 @pytest.fixture
 def files(tmp_path: Path) -> tuple[Path, Path]:
-    made = simulate(pairs=120, also=others(0.3))
-    made.write(tmp_path / "made", "parquet")
+    simulated = simulate(pairs=120, also=others(0.3))
+    simulated.write(tmp_path / "made", "parquet")
     return tmp_path / "made" / "items.parquet", tmp_path / "made" / "pairs.parquet"
 
 
@@ -89,10 +89,10 @@ def test_every_command_takes_it(
 ) -> None:
     names = {"ITEMS": str(files[0]), "PAIRS": str(files[1]), "OUT": str(tmp_path / "out")}
     if "--stream" in words:  # where statements cannot be completed together
-        said, items = read_pairs(files[1]), read_items(files[0])
-        one_by_one = said.judgements(items)
-        one_by_one = one_by_one[~one_by_one.joint]
-        write_pairs(PairTable.from_judgements(one_by_one, items.ids), tmp_path / "some.parquet")
+        table, items = read_pairs(files[1]), read_items(files[0])
+        statements = table.judgements(items)
+        statements = statements[~statements.joint]
+        write_pairs(PairTable.from_judgements(statements, items.ids), tmp_path / "some.parquet")
         names["PAIRS"] = str(tmp_path / "some.parquet")
     if "MODEL" in words:
         other, names["MODEL"] = simulate(pairs=60, seed=7), str(tmp_path / "model")
@@ -100,11 +100,11 @@ def test_every_command_takes_it(
         model.fit(other.pairs.ids(), other.pairs).save(names["MODEL"])
     for name, path in names.items():
         words = tuple(str(word).replace(name, path) for word in words)
-    told = answer(*words)
+    result = answer(*words)
     if words[0] == "split":
-        parts = [read_pairs(told[part]["path"]) for part in ("training", "held_out")]
-        assert sum(map(len, parts)) + told["left_out"] == len(read_pairs(files[1]))
-        assert told["left_out"] and "a smaller --share" in run(*words, "--force").stdout
+        parts = [read_pairs(result[part]["path"]) for part in ("training", "held_out")]
+        assert sum(map(len, parts)) + result["left_out"] == len(read_pairs(files[1]))
+        assert result["left_out"] and "a smaller --share" in run(*words, "--force").stdout
         for part in parts:  # a triplet is in one of them whole, or in none
             part.judgements(read_items(files[0]))
         seen = [{*part.left, *part.right} - {""} for part in parts]
@@ -115,25 +115,27 @@ def test_every_command_takes_it(
 def test_in_a_stream_it_teaches_as_in_memory(tmp_path: Path) -> None:
     simulate(pairs=120, also={"confidence": 0.5}).write(tmp_path, "parquet")
     files = tmp_path / "items.parquet", tmp_path / "pairs.parquet"
-    made, options = read_items(files[0]), {"model": "linear", "epochs": 4, "random_state": 0}
+    items, options = read_items(files[0]), {"model": "linear", "epochs": 4, "random_state": 0}
     options |= {"batch_size": 1000, "precision": "float64", "device": "cpu"}
-    one = fit_file(PairClassifier(**options), *files)
-    said = read_pairs(files[1]).judgements(made)
-    two = PairClassifier(**options, preprocessor=made).fit(None, said)
+    streamed = fit_file(PairClassifier(**options), *files)
+    judgements = read_pairs(files[1]).judgements(items)
+    in_memory = PairClassifier(**options, preprocessor=items).fit(None, judgements)
     # But for batch norm: such items stand twice in a row of a stream, and once in memory.
-    np.testing.assert_allclose(one.decision_function(made), two.decision_function(made), atol=5e-3)
+    np.testing.assert_allclose(
+        streamed.decision_function(items), in_memory.decision_function(items), atol=5e-3
+    )
 
 
 @pytest.mark.parametrize("model", ["linear", LogisticRegression()], ids=str)
 def test_statements_about_items_alone_teach_a_classifier(model: Any) -> None:
-    made = simulate(pairs=150, seed=2, also={"confidence": 0.9, "unlabelled": 0.5})
-    said = made.pairs.judgements(made.items)
-    alone = said[said.of("confidence", "unlabelled")]
-    mixed = Judgements.concatenate([said[said.of("both")][:20], alone])
+    simulated = simulate(pairs=150, seed=2, also={"confidence": 0.9, "unlabelled": 0.5})
+    judgements = simulated.pairs.judgements(simulated.items)
+    alone = judgements[judgements.of("confidence", "unlabelled")]
+    mixed = Judgements.concatenate([judgements[judgements.of("both")][:20], alone])
     for table in (mixed, alone) if isinstance(model, str) else (mixed,):
         classifier = PairClassifier(model=model, random_state=0, epochs=60)
-        classifier.fit(made.items.features, table)
-        right = (classifier.predict(made.items.features) > 0) == made.positive
+        classifier.fit(simulated.items.features, table)
+        right = (classifier.predict(simulated.items.features) > 0) == simulated.positive
         assert right.mean() > 0.9
 
 
@@ -164,10 +166,10 @@ def test_it_goes_into_the_studio_and_out_again(tmp_path: Path) -> None:
 
 
 def test_it_survives_a_round_trip(tmp_path: Path) -> None:
-    made = simulate(pairs=30, also=others(0.5))
-    made.write(tmp_path, "parquet")
+    simulated = simulate(pairs=30, also=others(0.5))
+    simulated.write(tmp_path, "parquet")
     again = read_pairs(tmp_path / "pairs.parquet")
-    assert again == made.pairs
+    assert again == simulated.pairs
     counts = again.judgements(read_items(tmp_path / "items.parquet")).counts()
     assert counts.keys() == {"both", *others(0.5)}
     assert (counts["both"], counts["confidence"]) == (30, 15)

@@ -39,7 +39,8 @@ def frame_of(n: int, seed: int) -> tuple[pd.DataFrame, np.ndarray]:
     member, day, good = rng.random(n) < 0.5, rng.integers(0, 730, n), rng.random(n) < 0.5
     z = 2 * size + 2 * (colour == "red") + 2 * member - day / 365 + 4 * good - 3
     notes = [
-        " ".join([*rng.choice(FILLER, 3), *rng.choice(GOOD if one else BAD, 2)]) for one in good
+        " ".join([*rng.choice(FILLER, 3), *rng.choice(GOOD if is_good else BAD, 2)])
+        for is_good in good
     ]
     frame = pd.DataFrame({"id": [f"i{k}" for k in range(n)], "size": size, "colour": colour,
                           "member": member, "notes": notes})  # fmt: skip
@@ -56,8 +57,8 @@ def labels_of(z: np.ndarray, ends: np.ndarray) -> PairLabels:
 
 def write_pairs(path: Path, names: Any, ends: np.ndarray, labels: PairLabels) -> None:
     pairs = pd.DataFrame(np.asarray(names)[ends], columns=["left", "right"])
-    said = {"similarity": labels.similarity, "difference": labels.difference}
-    pairs.assign(**said).to_csv(path, index=False)
+    judgements = {"similarity": labels.similarity, "difference": labels.difference}
+    pairs.assign(**judgements).to_csv(path, index=False)
 
 
 def run(*words: object, code: int = 0) -> Any:
@@ -72,7 +73,7 @@ def probabilities(path: Path) -> np.ndarray:
 
 
 @pytest.fixture(scope="session")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def fitted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A table as CSV, judgements, and the model that one command makes of them."""
     folder = tmp_path_factory.mktemp("columns")
     frame, z = frame_of(200, 0)
@@ -82,72 +83,72 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     np.save(folder / "truth.npy", truth)
     ends = np.random.default_rng(2).permuted(np.tile(np.arange(200), (300, 1)), axis=1)[:, :2]
     write_pairs(folder / "pairs.csv", frame["id"], ends, labels_of(z, ends))
-    told = run("fit", folder / "items.csv", folder / "pairs.csv", "--out", folder / "model",
+    result = run("fit", folder / "items.csv", folder / "pairs.csv", "--out", folder / "model",
                "--model", "linear", "--epochs", 40)  # fmt: skip
-    (folder / "told.txt").write_text(told.stdout)
+    (folder / "told.txt").write_text(result.stdout)
     run("predict", folder / "model", folder / "new.csv", "--out", folder / "p.csv")
     return folder
 
 
-def test_one_command_each_from_csv_to_predictions(made: Path) -> None:
-    assert (made / "told.txt").read_text().splitlines()[1].strip() == (
+def test_one_command_each_from_csv_to_predictions(fitted: Path) -> None:
+    assert (fitted / "told.txt").read_text().splitlines()[1].strip() == (
         "columns: number size; boolean member; date bought; category colour; text notes (10 words)"
     )
-    p, truth = probabilities(made / "p.csv"), np.load(made / "truth.npy")
+    p, truth = probabilities(fitted / "p.csv"), np.load(fitted / "truth.npy")
     chance = 1 / (1 + np.exp(-truth))
     best = np.maximum(chance, 1 - chance).mean()
     assert np.where(p > 0.5, chance, 1 - chance).mean() > best - 0.03
 
 
-def test_the_onnx_file_has_the_columns_as_inputs(made: Path) -> None:
+def test_the_onnx_file_has_the_columns_as_inputs(fitted: Path) -> None:
     onnxruntime = pytest.importorskip("onnxruntime")
-    out = made / "model.onnx"
-    assert "5 columns (n,)" in run("export", made / "model", out).stdout
-    new = pd.read_csv(made / "new.csv")
+    out = fitted / "model.onnx"
+    assert "5 columns (n,)" in run("export", fitted / "model", out).stdout
+    new = pd.read_csv(fitted / "new.csv")
     days = (pd.to_datetime(new["bought"]) - pd.Timestamp(0)).dt.days.to_numpy(np.float64)
-    given = {
+    inputs = {
         "size": new["size"].to_numpy(np.float32),
         "colour": new["colour"].fillna("").to_numpy(object),
         "member": new["member"].to_numpy(np.float32),
         "bought": days,
         "notes": (new["notes"] + ", «Unknown»!").to_numpy(object),
     }
-    found = onnxruntime.InferenceSession(out).run(["probability"], given)[0]
-    assert found == pytest.approx(probabilities(made / "p.csv"), abs=1e-5)
-    given |= {"notes": np.array([""] * 200, dtype=object)}
-    given |= {"colour": np.array(["violet"] * 200, dtype=object)}
+    probability = onnxruntime.InferenceSession(out).run(["probability"], inputs)[0]
+    assert probability == pytest.approx(probabilities(fitted / "p.csv"), abs=1e-5)
+    inputs |= {"notes": np.array([""] * 200, dtype=object)}
+    inputs |= {"colour": np.array(["violet"] * 200, dtype=object)}
     new["notes"], new["colour"] = None, "violet"
-    expected = PairClassifier.load(made / "model").predict_proba(new)[:, 1]
-    found = onnxruntime.InferenceSession(out).run(["probability"], given)[0]
-    assert found == pytest.approx(expected, abs=1e-5)
+    expected = PairClassifier.load(fitted / "model").predict_proba(new)[:, 1]
+    probability = onnxruntime.InferenceSession(out).run(["probability"], inputs)[0]
+    assert probability == pytest.approx(expected, abs=1e-5)
 
 
 def test_what_onnxruntime_cannot_run_is_told_by_column(
-    made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    fitted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("onnxruntime")
     monkeypatch.setattr(onnx_export, "LOCALE", "xx_XX.UTF-8")
-    told = run("export", made / "model", tmp_path / "model.onnx", code=1)
-    assert "cannot run the graph, because of the text 'notes': fit without it" in told.stderr
+    result = run("export", fitted / "model", tmp_path / "model.onnx", code=1)
+    assert "cannot run the graph, because of the text 'notes': fit without it" in result.stderr
     assert not (tmp_path / "model.onnx").exists()
 
 
 def test_other_formats_orders_and_extra_columns_predict_the_same(
-    made: Path, tmp_path: Path
+    fitted: Path, tmp_path: Path
 ) -> None:
-    new = pd.read_csv(made / "new.csv", parse_dates=["bought"])
-    expected = probabilities(made / "p.csv")
+    new = pd.read_csv(fitted / "new.csv", parse_dates=["bought"])
+    expected = probabilities(fitted / "p.csv")
     turned = new[[*reversed(new.columns)]].assign(surplus=["?"] * 200)
     turned["colour"] = turned["colour"].astype("category")
     turned.to_parquet(tmp_path / "new.parquet")
-    told = run("predict", made / "model", tmp_path / "new.parquet", "--out", tmp_path / "q.csv")
-    assert "has the feature 'surplus' that the model was not fitted to: not used" in told.stderr
+    result = run("predict", fitted / "model", tmp_path / "new.parquet", "--out", tmp_path / "q.csv")
+    assert "has the feature 'surplus' that the model was not fitted to: not used" in result.stderr
     assert probabilities(tmp_path / "q.csv") == pytest.approx(expected, abs=1e-6)
-    classifier = PairClassifier.load(made / "model")
+    classifier = PairClassifier.load(fitted / "model")
     assert list(classifier.feature_names_in_) == COLUMNS and classifier.n_features_in_ == 5
     with pytest.warns(ColumnsWarning, match="X has the feature 'surplus' that the model was"):
-        found = classifier.predict_proba(turned)
-    assert found[:, 1] == pytest.approx(expected, abs=1e-6)
+        predicted = classifier.predict_proba(turned)
+    assert predicted[:, 1] == pytest.approx(expected, abs=1e-6)
     arrow = classifier.predict(pyarrow.Table.from_pandas(new, preserve_index=False))
     assert np.array_equal(arrow, np.where(expected > 0.5, 1, -1))
     with pytest.raises(ValueError, match="X lacks 2 features 'colour', 'notes' that the"):
@@ -167,24 +168,24 @@ def test_other_formats_orders_and_extra_columns_predict_the_same(
     ],
 )
 def test_cells_that_a_model_cannot_read(
-    made: Path, tmp_path: Path, change: Callable[[Any], Any], message: str
+    fitted: Path, tmp_path: Path, change: Callable[[Any], Any], message: str
 ) -> None:
     path = tmp_path / "new.csv"
-    change(pd.read_csv(made / "new.csv")).to_csv(path, index=False)
-    told = run("predict", made / "model", path, "--out", tmp_path / "p.csv", code=2)
-    assert f"pairlearn predict: {path}{message}" in told.stderr
+    change(pd.read_csv(fitted / "new.csv")).to_csv(path, index=False)
+    result = run("predict", fitted / "model", path, "--out", tmp_path / "p.csv", code=2)
+    assert f"pairlearn predict: {path}{message}" in result.stderr
 
 
-def test_evaluate_report_and_check_read_the_same_columns(made: Path, tmp_path: Path) -> None:
+def test_evaluate_report_and_check_read_the_same_columns(fitted: Path, tmp_path: Path) -> None:
     ends = np.random.default_rng(3).permuted(np.tile(np.arange(200), (150, 1)), axis=1)[:, :2]
-    truth = np.load(made / "truth.npy")
+    truth = np.load(fitted / "truth.npy")
     names = [f"i{k}" for k in range(200)]
     write_pairs(tmp_path / "held.csv", names, ends, labels_of(truth, ends))
-    model, items = made / "model", made / "new.csv"
-    told = json.loads(run("evaluate", model, items, tmp_path / "held.csv", "--json").stdout)
-    p, chance = probabilities(made / "p.csv"), 1 / (1 + np.exp(-truth))
+    model, items = fitted / "model", fitted / "new.csv"
+    result = json.loads(run("evaluate", model, items, tmp_path / "held.csv", "--json").stdout)
+    p, chance = probabilities(fitted / "p.csv"), 1 / (1 + np.exp(-truth))
     accuracy = np.where(p > 0.5, chance, 1 - chance).mean()
-    assert told["accuracy"]["low"] < accuracy < told["accuracy"]["high"]
+    assert result["accuracy"]["low"] < accuracy < result["accuracy"]["high"]
     run("check", tmp_path / "held.csv", "--items", items)
     run("compare", items, tmp_path / "held.csv", "--model", "linear", "--epochs", 2,
         "--folds", 2, "--methods", "likelihood-abs")  # fmt: skip
@@ -192,8 +193,8 @@ def test_evaluate_report_and_check_read_the_same_columns(made: Path, tmp_path: P
     for more in ((), ("--stream",)):
         run("fit", items, tmp_path / "held.parquet", "--out", tmp_path / "other", "--force",
             "--epochs", 2, "--holdout", 0, "--ignore", "notes,size", *more)  # fmt: skip
-        told = PairClassifier.load(tmp_path / "other")
-        assert list(told.feature_names_in_) == ["colour", "member", "bought"]
+        result = PairClassifier.load(tmp_path / "other")
+        assert list(result.feature_names_in_) == ["colour", "member", "bought"]
 
 
 def test_a_folder_of_texts_from_annotating_to_predictions(frames: Any, tmp_path: Path) -> None:
@@ -203,21 +204,21 @@ def test_a_folder_of_texts_from_annotating_to_predictions(frames: Any, tmp_path:
     names = np.array([f"more/{k}.txt" if k % 2 else f"{k}.md" for k in range(len(frame))])
     for name, text in zip(names, frame["notes"], strict=True):
         (texts / name).write_text(text)
-    told = run("annotate", "init", project, texts).stdout
-    assert f"`pairlearn fit {project / 'items'} PAIRS` will learn from text (text)" in told
+    result = run("annotate", "init", project, texts).stdout
+    assert f"`pairlearn fit {project / 'items'} PAIRS` will learn from text (text)" in result
     write_pairs(tmp_path / "pairs.csv", names, ends, labels)
     run("fit", project / "items", tmp_path / "pairs.csv", "--out", tmp_path / "model",
         "--epochs", 20, "--holdout", 0)  # fmt: skip
     assert PairClassifier.load(tmp_path / "model").model_ == "linear"
     run("predict", tmp_path / "model", texts, "--out", tmp_path / "p.csv")
     with (tmp_path / "p.csv").open() as file:
-        found = {row["id"]: float(row["probability"]) for row in csv.DictReader(file)}
+        by_name = {row["id"]: float(row["probability"]) for row in csv.DictReader(file)}
     good = np.array([any(word in text for word in GOOD) for text in frame["notes"]])
-    p = np.array([found[name] for name in names])
+    p = np.array([by_name[name] for name in names])
     assert p[good].min() > p[~good].max()
     (texts / "bad.txt").write_bytes(b"\xff")
-    told = run("predict", tmp_path / "model", texts, "--out", tmp_path / "q.csv", code=2)
-    assert f"{texts / 'bad.txt'} cannot be read as UTF-8" in told.stderr
+    result = run("predict", tmp_path / "model", texts, "--out", tmp_path / "q.csv", code=2)
+    assert f"{texts / 'bad.txt'} cannot be read as UTF-8" in result.stderr
     (tmp_path / "none").mkdir()
     with pytest.raises(TableError, match=r"none is a folder with neither texts nor images \(\.png"):
         read_items(tmp_path / "none")
@@ -226,18 +227,18 @@ def test_a_folder_of_texts_from_annotating_to_predictions(frames: Any, tmp_path:
 def test_annotate_init_says_what_fit_will_need(tmp_path: Path) -> None:
     items = tmp_path / "items.csv"
     items.write_text(table(x=TEN, sex=["f", "m"] * 5))
-    told = run("annotate", "init", tmp_path / "one", items, "--pairs", 3).stdout
-    assert "items.csv PAIRS` will learn from x (number); sex (category)" in told
+    result = run("annotate", "init", tmp_path / "one", items, "--pairs", 3).stdout
+    assert "items.csv PAIRS` will learn from x (number); sex (category)" in result
     items.write_text(table(x=TEN, key=[f"k{k}" for k in TEN]))
-    told = run("annotate", "init", tmp_path / "two", items, "--pairs", 3).stdout
-    assert "`pairlearn fit` will not take these items as they are" in told
-    assert "Drop it: --ignore key" in told
+    result = run("annotate", "init", tmp_path / "two", items, "--pairs", 3).stdout
+    assert "`pairlearn fit` will not take these items as they are" in result
+    assert "Drop it: --ignore key" in result
     photos = tmp_path / "photos"
     photos.mkdir()
     for name in "abc":
         (photos / f"{name}.png").write_bytes(b"\x89PNG\r\n\x1a\n")
-    told = run("annotate", "init", tmp_path / "three", photos).stdout
-    assert f"fit {tmp_path / 'three' / 'items'} PAIRS` will learn from image (image)" in told
+    result = run("annotate", "init", tmp_path / "three", photos).stdout
+    assert f"fit {tmp_path / 'three' / 'items'} PAIRS` will learn from image (image)" in result
     with pytest.raises(TableError, match=r"a\.png cannot be read as an image"):
         read_items(tmp_path / "three" / "items")
     [(photos / f"{name}.txt").touch() for name in "abc"]
@@ -251,14 +252,20 @@ def test_annotate_init_says_what_fit_will_need(tmp_path: Path) -> None:
 def kinds(text: str, tmp_path: Path, **choice: Any) -> dict[str, str]:
     path = tmp_path / "items.csv"
     path.write_text(text)
-    found = read_items(path, columns=ColumnChoice(**choice))
-    return {} if found.encoder is None else {one.name: one.kind for one in found.encoder.columns}
+    items = read_items(path, columns=ColumnChoice(**choice))
+    return (
+        {}
+        if items.encoder is None
+        else {column.name: column.kind for column in items.encoder.columns}
+    )
 
 
 def table(**columns: Any) -> str:
     n = len(next(iter(columns.values())))
     rows = [",".join(["id", *columns])]
-    rows += [",".join([str(k), *(f'"{one[k]}"' for one in columns.values())]) for k in range(n)]
+    rows += [
+        ",".join([str(k), *(f'"{column[k]}"' for column in columns.values())]) for k in range(n)
+    ]
     return "\n".join(rows)
 
 
@@ -299,9 +306,9 @@ def test_kinds_are_found(tmp_path: Path, column: list[str], kind: str) -> None:
 def test_numbers_in_text_are_numbers_where_columns_have_types_too(tmp_path: Path) -> None:
     columns = {"id": [*TEN], "size": [f"{k}.5" for k in TEN], "zip": ["01", "70"] * 5}
     parquet.write_table(pyarrow.table(columns), tmp_path / "items.parquet")
-    found = read_items(tmp_path / "items.parquet")
-    assert found.names == ("size", "zip=01", "zip=70")
-    assert found.features[:, 0].tolist() == [k + 0.5 for k in TEN]
+    items = read_items(tmp_path / "items.parquet")
+    assert items.names == ("size", "zip=01", "zip=70")
+    assert items.features[:, 0].tolist() == [k + 0.5 for k in TEN]
 
 
 def test_every_unusable_column_is_in_one_message(tmp_path: Path) -> None:
@@ -319,18 +326,18 @@ def test_every_unusable_column_is_in_one_message(tmp_path: Path) -> None:
     parquet.write_table(pyarrow.table({"id": [1, 2], "x": [1.0, 2.0], "list": [[1], [2]]}), path)
     with pytest.raises(TableError, match=r"'list' has the type list.*ignore=list"):
         read_items(path)
-    told = run("check", tmp_path / "none.csv", "--items", path, "--kinds", "x", code=2)
-    assert told.exit_code == 2
+    result = run("check", tmp_path / "none.csv", "--items", path, "--kinds", "x", code=2)
+    assert result.exit_code == 2
 
 
 def test_columns_that_say_nothing_are_left_out_with_a_note(tmp_path: Path) -> None:
     text = table(x=range(30), empty=[""] * 30, same=["a"] * 30, five=[5] * 30)
     assert kinds(text, tmp_path) == {}
-    found = read_items(tmp_path / "items.csv")
-    assert found.names == ("x",) and len(found.notes) == 4
-    assert "'empty' is empty, and left out" in found.notes[0]
-    assert "'x' counts the rows, and is learnt from as a number: leave it out" in found.notes[2]
-    assert "'five' has one value, and is left out" in found.notes[3]
+    items = read_items(tmp_path / "items.csv")
+    assert items.names == ("x",) and len(items.notes) == 4
+    assert "'empty' is empty, and left out" in items.notes[0]
+    assert "'x' counts the rows, and is learnt from as a number: leave it out" in items.notes[2]
+    assert "'five' has one value, and is left out" in items.notes[3]
     (tmp_path / "items.csv").write_text(table(empty=[""] * 3))
     with pytest.raises(TableError, match="no features: column 'empty' is empty"):
         read_items(tmp_path / "items.csv")
@@ -378,19 +385,19 @@ def classifier(**options: Any) -> PairClassifier:
 def test_data_frames_by_index_by_id_and_as_items(frames: Any, tmp_path: Path) -> None:
     frame, ends, labels = frames
     names, indexed = frame["id"].to_numpy()[ends], frame.set_index("id")
-    one = classifier(preprocessor=indexed).fit(names, labels)
-    two = classifier(preprocessor=frame).fit(names, labels)
-    assert list(one.feature_names_in_) == list(two.feature_names_in_) == COLUMNS
-    z = one.decision_function(frame)
-    assert np.array_equal(z, two.decision_function(indexed[COLUMNS[::-1]]))
-    assert z[:5] == pytest.approx(one.decision_function(frame["id"].to_numpy()[:5]), abs=1e-5)
-    three = classifier().fit(frame, Judgements.from_pairs(ends, labels))
-    assert list(three.feature_names_in_) == COLUMNS and three.predict(frame[:2]).shape == (2,)
-    one.save(tmp_path / "model")
+    by_index = classifier(preprocessor=indexed).fit(names, labels)
+    by_id = classifier(preprocessor=frame).fit(names, labels)
+    assert list(by_index.feature_names_in_) == list(by_id.feature_names_in_) == COLUMNS
+    z = by_index.decision_function(frame)
+    assert np.array_equal(z, by_id.decision_function(indexed[COLUMNS[::-1]]))
+    assert z[:5] == pytest.approx(by_index.decision_function(frame["id"].to_numpy()[:5]), abs=1e-5)
+    as_items = classifier().fit(frame, Judgements.from_pairs(ends, labels))
+    assert list(as_items.feature_names_in_) == COLUMNS and as_items.predict(frame[:2]).shape == (2,)
+    by_index.save(tmp_path / "model")
     assert np.array_equal(PairClassifier.load(tmp_path / "model").decision_function(frame), z)
     with pytest.warns(ColumnsWarning, match="'same' has one value, and is left out") as caught:
-        four = classifier(preprocessor=indexed.assign(same="a")).fit(names, labels)
-    assert len(caught) == 1 and np.array_equal(four.decision_function(frame), z)
+        without_constant = classifier(preprocessor=indexed.assign(same="a")).fit(names, labels)
+    assert len(caught) == 1 and np.array_equal(without_constant.decision_function(frame), z)
     numeric = classifier(preprocessor=indexed[["size"]].fillna(0)).fit(names, labels)
     assert not hasattr(numeric, "encoder_")
     turned = numeric.decision_function(frame[["id", "size"]].fillna(0))
@@ -403,39 +410,45 @@ def test_words_that_no_judged_item_has_do_not_decide(frames: Any, model: str) ->
     rows = (ends < 140).all(1)
     items = frame[["size", "notes"]].copy()
     items.loc[140:, "notes"] += " zebra"
-    one = classifier().set_params(model=model)
-    one.fit(items, Judgements.from_pairs(ends[rows], labels[rows]))
-    assert "zebra" in one.encoder_.columns[1].words
+    model_of_words = classifier().set_params(model=model)
+    model_of_words.fit(items, Judgements.from_pairs(ends[rows], labels[rows]))
+    assert "zebra" in model_of_words.encoder_.columns[1].words
     changed = items[:100].assign(notes=items["notes"][:100] + " zebra")
-    assert abs(one.decision_function(changed) - one.decision_function(items[:100])).mean() < 0.5
+    assert (
+        abs(
+            model_of_words.decision_function(changed)
+            - model_of_words.decision_function(items[:100])
+        ).mean()
+        < 0.5
+    )
 
 
 def test_steps_of_ones_own(frames: Any, tmp_path: Path) -> None:
     frame, ends, labels = frames
     texts = frame["notes"].to_numpy()
-    one = classifier(features=TfidfVectorizer()).fit(texts[ends], labels)
-    z = one.decision_function(texts)
+    vectorised = classifier(features=TfidfVectorizer()).fit(texts[ends], labels)
+    z = vectorised.decision_function(texts)
     assert np.corrcoef(z, [any(word in text for word in GOOD) for text in texts])[0, 1] > 0.9
     with pytest.warns(UserWarning, match=r"TfidfVectorizer, which a model folder cannot keep"):
-        one.save(tmp_path / "model")
+        vectorised.save(tmp_path / "model")
     with pytest.raises(
         ModelFolderError, match=r"TfidfVectorizer.* pass it, .*load\(path, features"
     ):
         PairClassifier.load(tmp_path / "model")
-    again = PairClassifier.load(tmp_path / "model", features=one.features_)
-    assert np.array_equal(again.decision_function(texts), z)
+    loaded = PairClassifier.load(tmp_path / "model", features=vectorised.features_)
+    assert np.array_equal(loaded.decision_function(texts), z)
 
     def embedded(rows: Any) -> Any:
         return np.array([[sum(word in text for word in GOOD), 1.0] for text in rows])
 
-    two = classifier(features=embedded).fit(texts[ends], labels)
-    good, bad = two.decision_function(["quiet solid", "Noisy"])
+    embedding = classifier(features=embedded).fit(texts[ends], labels)
+    good, bad = embedding.decision_function(["quiet solid", "Noisy"])
     assert good > 0 > bad
     columns = make_column_transformer((OneHotEncoder(), ["colour"]), (TfidfVectorizer(), "notes"))
-    three = classifier(features=columns, preprocessor=frame).fit(
+    transformed = classifier(features=columns, preprocessor=frame).fit(
         frame["id"].to_numpy()[ends], labels
     )
-    assert three.predict(frame[:3]).shape == (3,)
+    assert transformed.predict(frame[:3]).shape == (3,)
     scores = cross_val_score(
         classifier(preprocessor=frame),
         frame["id"].to_numpy()[ends],

@@ -69,10 +69,10 @@ def fit(estimator: PairClassifier, pairs: Any = PAIRS, labels: Any = LABELS, **m
     return clone(estimator).fit(pairs, labels, **more)
 
 
-def assert_alike(one: Any, other: Any) -> None:
+def assert_alike(estimator: Any, other: Any) -> None:
     """Nearly the same decisions, where the order of batches may differ."""
     x = np.random.default_rng(2).normal(size=(50, 3))
-    assert np.mean(one.predict(x) == other.predict(x)) >= 0.9
+    assert np.mean(estimator.predict(x) == other.predict(x)) >= 0.9
 
 
 # ---- parameters -------------------------------------------------------------------------------
@@ -80,9 +80,9 @@ def assert_alike(one: Any, other: Any) -> None:
 
 def test_init_stores_its_arguments_and_nothing_else(estimator: Any) -> None:
     parameters = estimator.get_params(deep=False)
-    made = vars(type(estimator)(**parameters))
-    assert made.keys() == parameters.keys()
-    assert all(made[name] is value for name, value in parameters.items())
+    attributes = vars(type(estimator)(**parameters))
+    assert attributes.keys() == parameters.keys()
+    assert all(attributes[name] is value for name, value in parameters.items())
 
 
 @with_a_scikit_learn_model
@@ -138,8 +138,8 @@ def test_an_easy_problem_is_learnt(fitted: Any) -> None:
 
 
 def test_pair_labels_and_arrays_mean_the_same(estimator: Any, fitted: Any) -> None:
-    told = fit(estimator, labels=PairLabels.from_array(LABELS))
-    assert np.array_equal(told.decision_function(X), fitted.decision_function(X))
+    from_labels = fit(estimator, labels=PairLabels.from_array(LABELS))
+    assert np.array_equal(from_labels.decision_function(X), fitted.decision_function(X))
 
 
 def test_the_ends_of_pairs_can_be_exchanged(estimator: Any, fitted: Any) -> None:
@@ -149,7 +149,7 @@ def test_the_ends_of_pairs_can_be_exchanged(estimator: Any, fitted: Any) -> None
 
 def test_types_of_features(estimator: Any) -> None:
     pairs, x = np.round(PAIRS * 4), np.round(X * 4)  # whole numbers, exact in every type
-    wanted = fit(estimator, pairs).predict_proba(x)
+    expected = fit(estimator, pairs).predict_proba(x)
     kinds: tuple[Callable[[Any], Any], ...] = (
         lambda a: a.astype(np.float32),
         lambda a: a.astype(np.int64),
@@ -157,20 +157,20 @@ def test_types_of_features(estimator: Any) -> None:
         np.asfortranarray,
     )
     for make in kinds:
-        found = fit(estimator, make(pairs)).predict_proba(make(x))
-        assert found == pytest.approx(wanted, abs=1e-2)
+        actual = fit(estimator, make(pairs)).predict_proba(make(x))
+        assert actual == pytest.approx(expected, abs=1e-2)
 
 
 @with_a_scikit_learn_model
 def test_nothing_is_written_into_what_is_given(estimator: Any) -> None:
-    given = [PAIRS.copy(), LABELS.copy(), X.copy(), np.ones(len(PAIRS))]
-    before = [array.copy() for array in given]
-    pairs, labels, x, weight = given
+    arguments = [PAIRS.copy(), LABELS.copy(), X.copy(), np.ones(len(PAIRS))]
+    before = [array.copy() for array in arguments]
+    pairs, labels, x, weight = arguments
     fresh = fit(estimator, pairs, labels, sample_weight=weight)
     for method in METHODS:
         getattr(fresh, method)(x)
     fresh.score(pairs[::-1] + 0.01, labels[::-1])  # other items than those of the training
-    assert all(map(np.array_equal, before, given))
+    assert all(map(np.array_equal, before, arguments))
 
 
 def test_weights_are_repetitions(estimator: Any) -> None:

@@ -23,20 +23,20 @@ FITS = json.loads((GOLDEN / "fit.json").read_text())
 SOLVED = 1e-6 if sklearn.__version__.startswith("1.9.") else 0.02
 
 
-def assert_close(found: Any, kept: Any, where: str = "", within: float = 1e-6) -> None:
+def assert_close(actual: Any, expected: Any, where: str = "", within: float = 1e-6) -> None:
     """Everything that was kept, numbers to 1e-6; more may have been added."""
-    if isinstance(kept, dict):
-        for key, value in kept.items():
-            assert key in found, f"{where}.{key} is gone"
-            assert_close(found[key], value, f"{where}.{key}", within)
-    elif isinstance(kept, list):
-        assert len(found) == len(kept), where
-        for index, value in enumerate(kept):
-            assert_close(found[index], value, f"{where}[{index}]", within)
-    elif isinstance(kept, float):
-        assert found == pytest.approx(kept, rel=within, abs=within), where
+    if isinstance(expected, dict):
+        for key, value in expected.items():
+            assert key in actual, f"{where}.{key} is gone"
+            assert_close(actual[key], value, f"{where}.{key}", within)
+    elif isinstance(expected, list):
+        assert len(actual) == len(expected), where
+        for index, value in enumerate(expected):
+            assert_close(actual[index], value, f"{where}[{index}]", within)
+    elif isinstance(expected, float):
+        assert actual == pytest.approx(expected, rel=within, abs=within), where
     else:
-        assert found == kept, where
+        assert actual == expected, where
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -56,8 +56,8 @@ def test_command(name: str, tmp_path: Path) -> None:
 def test_model_folders_still_load(name: str) -> None:
     kept = json.loads((GOLDEN / "models" / "log_odds.json").read_text())
     x = np.asarray(kept["x"], dtype=np.float32)
-    found = PairClassifier.load(GOLDEN / "models" / name).decision_function(x)
-    assert found == pytest.approx(np.asarray(kept[name]), abs=1e-5)
+    log_odds = PairClassifier.load(GOLDEN / "models" / name).decision_function(x)
+    assert log_odds == pytest.approx(np.asarray(kept[name]), abs=1e-5)
 
 
 def test_a_project_still_exports(tmp_path: Path) -> None:

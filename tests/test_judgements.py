@@ -13,7 +13,7 @@ from pairlearn.estimators.splits import held_out_rows
 from pairlearn.kinds import KINDS
 
 NAN = math.nan
-NAMES = [one.name for one in KINDS]
+NAMES = [known.name for known in KINDS]
 
 
 def test_every_judgement_becomes_a_row_and_counts() -> None:
@@ -24,13 +24,13 @@ def test_every_judgement_becomes_a_row_and_counts() -> None:
         "preference": [1.0, NAN, NAN, -1.0],
     }
     rows = Judgements.from_columns(ends, columns, [1.0, 2.0, 3.0, 4.0], ["a", "b", "a", "c"])
-    said = [
-        (NAMES[k], tuple(e), float(w), str(who))
-        for k, e, w, who in zip(
+    statements = [
+        (NAMES[k], tuple(e), float(w), str(annotator))
+        for k, e, w, annotator in zip(
             rows.kind, rows.ends.tolist(), rows.weight, rows.annotator, strict=True
         )
     ]
-    assert said == [
+    assert statements == [
         ("both", (0, 1), 1.0, "a"),
         ("difference", (0, 1), 2.0, "b"),
         ("similarity", (2, 3), 3.0, "a"),
@@ -45,13 +45,13 @@ def test_every_judgement_becomes_a_row_and_counts() -> None:
 @pytest.mark.parametrize("weight", [[1.0], [1.0] * 7, [1.0, 2.0, 2.0, 5.0]])
 def test_labels_keep_their_weights_two_to_a_row(weight: list[float]) -> None:
     positive = np.arange(len(weight)) % 2 == 0
-    told = Judgements.about_items("label", 10 + np.arange(len(weight)), positive, weight)
-    rows, found = told.packed(seed=0), np.zeros(len(weight))
-    for (one, two), w, (u, v) in zip(rows.ends - 10, rows.weight, rows.values, strict=True):
-        assert (u, v) == (positive[one], positive[two])
-        found[one] += w / 2
-        found[two] += w / 2
-    assert found.tolist() == pytest.approx([w / 2 for w in weight])
+    table = Judgements.about_items("label", 10 + np.arange(len(weight)), positive, weight)
+    rows, total = table.packed(seed=0), np.zeros(len(weight))
+    for (first, second), w, (u, v) in zip(rows.ends - 10, rows.weight, rows.values, strict=True):
+        assert (u, v) == (positive[first], positive[second])
+        total[first] += w / 2
+        total[second] += w / 2
+    assert total.tolist() == pytest.approx([w / 2 for w in weight])
 
 
 TWO = [[0, 1], [2, 3]]
@@ -84,8 +84,8 @@ def test_bad_tables_are_refused(make: str, given: Any, message: str) -> None:
 
 
 def test_words_of_a_column_are_read_in_python() -> None:
-    told = Judgements.from_columns([[0, 1]], {"comparison": ["much right"]})
-    assert told.u.tolist() == [2]
+    table = Judgements.from_columns([[0, 1]], {"comparison": ["much right"]})
+    assert table.u.tolist() == [2]
 
 
 # --- what is held out ----------------------------------------------------------------------

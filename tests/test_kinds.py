@@ -26,7 +26,7 @@ from pairlearn.training import Fleet, Group, Member, Objective
 from pairlearn.training.ranks import ALONE
 
 NAN = math.nan
-NAMES = [one.name for one in KINDS]
+NAMES = [known.name for known in KINDS]
 
 
 def probability(z: float, z_prime: float, event: Callable[[bool, bool], bool]) -> float:
@@ -49,8 +49,8 @@ def same(y: bool, w: bool) -> bool:
 
 
 def both(z: float, q: float, u: float, v: float) -> float:
-    said = {left: (1 - u - v) / 2, right: (1 - u + v) / 2, same: u}
-    return -sum(share * math.log(probability(z, q, event)) for event, share in said.items())
+    shares = {left: (1 - u - v) / 2, right: (1 - u + v) / 2, same: u}
+    return -sum(share * math.log(probability(z, q, event)) for event, share in shares.items())
 
 
 def similarity(z: float, q: float, u: float, v: float) -> float:
@@ -83,9 +83,9 @@ def comparison(z: float, q: float, u: float, v: float) -> float:
     p, w = probability(z, 0.0, lambda y, _: y), probability(q, 0.0, lambda y, _: y)
     if abs(u) == 1:
         out = left if u > 0 else right
-        given = 1 - probability(z, q, out)
-        p = probability(z, q, lambda y, w: y and not out(y, w)) / given
-        w = probability(z, q, lambda y, w: w and not out(y, w)) / given
+        event = 1 - probability(z, q, out)
+        p = probability(z, q, lambda y, w: y and not out(y, w)) / event
+        w = probability(z, q, lambda y, w: w and not out(y, w)) / event
     else:
         gap = 0.0 if u == 0 else math.copysign(max(0.5, math.copysign(1, u) * (w - p)), u)
         total = min(max(p + w, abs(gap)), 2 - abs(gap))
@@ -118,7 +118,9 @@ COSTS = {
     "group": group,
     "triplet": triplet,
 }
-ONE_SIDED = {"preference", "positive", "comparison"} | {one.name for one in KINDS if one.joint}
+ONE_SIDED = {"preference", "positive", "comparison"} | {
+    known.name for known in KINDS if known.joint
+}
 """Kinds that say less than the posteriors: a model that goes further fits them better."""
 
 
@@ -179,8 +181,8 @@ def expected(rows: Judgements, z: Tensor) -> float:
 @pytest.mark.parametrize("names", [*([name] for name in NAMES), NAMES], ids=str)
 def test_statements_cost_what_their_outcomes_say(names: list[str]) -> None:
     rows, z = table(names), logits(40)
-    found = value(objective_of(rows, "likelihood-none"), rows, z)
-    assert float(found) == pytest.approx(expected(rows, z), rel=1e-9)
+    cost = value(objective_of(rows, "likelihood-none"), rows, z)
+    assert float(cost) == pytest.approx(expected(rows, z), rel=1e-9)
 
 
 @pytest.mark.parametrize("name", sorted({*NAMES} - ONE_SIDED))
@@ -201,13 +203,13 @@ def test_posteriors_given_a_statement_are_the_slope_of_what_it_costs(name: str) 
     rng = np.random.default_rng(0)
     z, values, h = 2 * rng.normal(size=(2, 30)), honest(name, *rng.random((2, 30)), rng), 1e-5
     p = 1 / (1 + np.exp(-z))
-    for end, found in enumerate(kind(name).complete(*p, *values.T)):
+    for end, posterior in enumerate(kind(name).complete(*p, *values.T)):
         step = h * np.eye(2)[end][:, None]
         up, down = (
             np.array([COSTS[name](*row) for row in zip(*(z + s), *values.T, strict=True)])
             for s in (step, -step)
         )
-        assert found == pytest.approx(p[end] - (up - down) / (2 * h), abs=1e-6)
+        assert posterior == pytest.approx(p[end] - (up - down) / (2 * h), abs=1e-6)
 
 
 def test_batches_average_to_the_whole_table_whatever_kinds_fall_into_them() -> None:
@@ -226,8 +228,8 @@ def test_affine_risks_use_sconf_and_confdiff_where_a_judgement_stands_alone(
     rows = Judgements(rows.ends, rows.kind, rows.values)
     family = {"both": name.rsplit("-", 1)[0], "similarity": "sconf", "difference": "confdiff"}
     risk = make_risk(f"{family[alone]}-{name.rsplit('-', 1)[1]}", prior=0.3)
-    found = value(objective_of(rows, name, prior=0.3), rows, z)
-    assert float(found) == pytest.approx(float(risk(*z, *torch.from_numpy(rows.values).T)))
+    cost = value(objective_of(rows, name, prior=0.3), rows, z)
+    assert float(cost) == pytest.approx(float(risk(*z, *torch.from_numpy(rows.values).T)))
 
 
 def test_noisy_similarities_are_corrected_outcome_by_outcome() -> None:
@@ -235,8 +237,8 @@ def test_noisy_similarities_are_corrected_outcome_by_outcome() -> None:
     rows = Judgements.from_columns([[0, 1]], {"similarity": [1.5]})
     z = torch.zeros(2, 1, dtype=torch.float64)
     for correction, cost in (("abs", 2.0), ("relu", 1.5), ("none", 1.0)):
-        found = value(objective_of(rows, f"likelihood-{correction}"), rows, z)
-        assert float(found) == pytest.approx(cost * math.log(2) / 2)
+        actual = value(objective_of(rows, f"likelihood-{correction}"), rows, z)
+        assert float(actual) == pytest.approx(cost * math.log(2) / 2)
 
 
 def test_the_held_prior_adds_nothing_where_the_mean_is_right() -> None:
@@ -251,12 +253,12 @@ def test_the_held_prior_adds_nothing_where_the_mean_is_right() -> None:
 
 def test_log_probabilities_at_extreme_logits_and_in_half_precision() -> None:
     z = torch.tensor([-1e4, -3.0, 0.0, 2.0, 1e4])
-    one, two = (t.flatten() for t in torch.meshgrid(z, z, indexing="ij"))
-    one.requires_grad_()
+    left_logits, right_logits = (t.flatten() for t in torch.meshgrid(z, z, indexing="ij"))
+    left_logits.requires_grad_()
     loss = make_risk("likelihood").loss
-    terms = pair_terms(one, two, loss, len(TERMS))[4:]
+    terms = pair_terms(left_logits, right_logits, loss, len(TERMS))[4:]
     terms.sum().backward()
-    assert torch.isfinite(terms).all() and torch.isfinite(one.grad).all()  # type: ignore[arg-type]
+    assert torch.isfinite(terms).all() and torch.isfinite(left_logits.grad).all()  # type: ignore[arg-type]
     for dtype in (torch.float16, torch.bfloat16):
         half = pair_terms(torch.tensor([3.0], dtype=dtype), torch.tensor([-2.0]), loss, len(TERMS))
         assert half.dtype == torch.float32
@@ -280,27 +282,27 @@ def test_a_completed_triplet_has_the_gradient_of_its_probability() -> None:
         chance = torch.stack([p[i] if y else 1 - p[i] for i, y in enumerate(classes)]).prod()
         x, y, w = classes
         event = event + chance * (0.5 + 0.5 * ((x == y) - (x == w)))
-    (wanted,) = torch.autograd.grad(-torch.log(event) / 2, z)
-    said = np.array([[1.0, 4.0], [0.0, 4.0]])
+    (gradient,) = torch.autograd.grad(-torch.log(event) / 2, z)
+    statements = np.array([[1.0, 4.0], [0.0, 4.0]])
     ends = p.detach().numpy()[[[0, 1], [0, 2]]]
-    made = np.stack(kind("triplet").complete(*ends.T, *said.T), 1)
-    moved = np.log(made / (1 - made)) - np.log(ends / (1 - ends))
+    completed = np.stack(kind("triplet").complete(*ends.T, *statements.T), 1)
+    moved = np.log(completed / (1 - completed)) - np.log(ends / (1 - ends))
     rows = Judgements(np.array([[0, 1], [0, 2]]), np.full(2, code("triplet"), np.int8), moved)
-    found = 2 * value(objective_of(rows, "likelihood-none"), rows, torch.stack([z[[0, 0]], z[1:]]))
-    assert torch.allclose(torch.autograd.grad(found, z)[0], wanted)
+    cost = 2 * value(objective_of(rows, "likelihood-none"), rows, torch.stack([z[[0, 0]], z[1:]]))
+    assert torch.allclose(torch.autograd.grad(cost, z)[0], gradient)
     # Half a triplet, or one whose rows do not share an item, says nothing.
     apart = ends + np.array([[0.0, 0.0], [0.1, 0.0]])
     for bad in (ends[:1], apart):
-        left_alone = kind("triplet").complete(*bad.T, *said[: len(bad)].T)
+        left_alone = kind("triplet").complete(*bad.T, *statements[: len(bad)].T)
         np.testing.assert_allclose(np.stack(left_alone, 1), bad)
 
 
 def test_a_group_is_completed_to_its_share_by_one_shift() -> None:
     p = np.array([0.1, 0.5, 0.8, 0.3, 0.6])
     share, number = np.array([0.2, 0.2, 0.2, 0.9, 0.9]), np.array([0.0, 0.0, 0.0, 1.0, 1.0])
-    made, _ = kind("group").complete(p, p, share, number)
-    assert made[:3].mean() == pytest.approx(0.2) and made[3:].mean() == pytest.approx(0.9)
-    shift = np.log(made / (1 - made)) - np.log(p / (1 - p))
+    completed, _ = kind("group").complete(p, p, share, number)
+    assert completed[:3].mean() == pytest.approx(0.2) and completed[3:].mean() == pytest.approx(0.9)
+    shift = np.log(completed / (1 - completed)) - np.log(p / (1 - p))
     assert np.ptp(shift[:3]) == pytest.approx(0, abs=1e-6)
 
 
@@ -330,10 +332,10 @@ def test_a_fleet_minimises_the_objective_as_a_plain_loop_does(count: int) -> Non
                 adam.zero_grad()
                 value(objective, rows, z, batch).backward()
                 adam.step()
-        wanted, ours = model.state_dict(), fleet.module(0, member).state_dict()
-        for name in wanted:
-            if wanted[name].is_floating_point():
-                assert torch.allclose(ours[name].double(), wanted[name], atol=1e-9), name
+        plain, ours = model.state_dict(), fleet.module(0, member).state_dict()
+        for name in plain:
+            if plain[name].is_floating_point():
+                assert torch.allclose(ours[name].double(), plain[name], atol=1e-9), name
 
 
 def test_fit_runs_the_code_that_the_exact_tests_verify(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -349,8 +351,10 @@ def test_fit_runs_the_code_that_the_exact_tests_verify(monkeypatch: pytest.Monke
             lambda *a, _n=name, _f=original, **k: (calls.append(_n), _f(*a, **k))[1],
         )
     rng = np.random.default_rng(0)
-    said = Judgements.from_pairs(rng.permutation(80).reshape(40, 2), rng.random((40, 2)) / 3)
-    PairClassifier(model="linear", epochs=3, batch_size=10).fit(rng.normal(size=(80, 2)), said)
+    judgements = Judgements.from_pairs(rng.permutation(80).reshape(40, 2), rng.random((40, 2)) / 3)
+    PairClassifier(model="linear", epochs=3, batch_size=10).fit(
+        rng.normal(size=(80, 2)), judgements
+    )
     assert calls.count("pair_moments") >= 12
     assert calls.count("pair_moments") == calls.count("contract")
 
@@ -394,8 +398,10 @@ def test_a_risk_of_ones_own_without_a_prior(by_name: bool, monkeypatch: pytest.M
 @pytest.mark.filterwarnings("ignore:the stated class prior")
 def test_a_risk_object_brings_its_prior() -> None:
     pairs, labels, options = few()
-    one = PairClassifier(risk=make_risk("confdiff-abs", prior=0.4), **options).fit(pairs, labels)
-    two = PairClassifier(risk="confdiff", prior=0.4, **options).fit(pairs, labels)
+    by_object = PairClassifier(risk=make_risk("confdiff-abs", prior=0.4), **options).fit(
+        pairs, labels
+    )
+    by_name = PairClassifier(risk="confdiff", prior=0.4, **options).fit(pairs, labels)
     x = pairs[:, 0]
-    assert one.prior_ == 0.4
-    assert one.decision_function(x) == pytest.approx(two.decision_function(x))
+    assert by_object.prior_ == 0.4
+    assert by_object.decision_function(x) == pytest.approx(by_name.decision_function(x))

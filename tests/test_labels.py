@@ -37,10 +37,10 @@ def make(request: pytest.FixtureRequest) -> Make:
     return KINDS[request.param]
 
 
-def same_memory(one: Any, two: Any) -> bool:
-    if isinstance(one, torch.Tensor):
-        return one.untyped_storage().data_ptr() == two.untyped_storage().data_ptr()
-    return np.shares_memory(one, two)
+def same_memory(array: Any, other: Any) -> bool:
+    if isinstance(array, torch.Tensor):
+        return array.untyped_storage().data_ptr() == other.untyped_storage().data_ptr()
+    return np.shares_memory(array, other)
 
 
 # ---- outcomes ---------------------------------------------------------------------------------
@@ -134,8 +134,8 @@ def test_posteriors_are_the_truth_and_its_reflection(r: float, r_prime: float) -
     assert upper[0] == pytest.approx(larger, abs=1e-7)
     assert lower[0] == pytest.approx([1 - larger[1], 1 - larger[0]], abs=1e-7)
     for branch in (upper, lower):
-        again = PairLabels.from_posteriors(branch[:, 0], branch[:, 1])
-        assert again.to_array()[0] == pytest.approx(labels.to_array()[0], abs=1e-7)
+        labels_again = PairLabels.from_posteriors(branch[:, 0], branch[:, 1])
+        assert labels_again.to_array()[0] == pytest.approx(labels.to_array()[0], abs=1e-7)
 
 
 def test_posteriors_in_single_precision(make: Make) -> None:
@@ -174,8 +174,8 @@ def assert_nearest(labels: PairLabels, tolerance: float) -> None:
     for point, travelled in zip(start, distance, strict=True):
         nearest = np.sqrt(((CLOUD - point) ** 2).sum(-1).min())
         assert travelled <= nearest + tolerance, point
-    again = projected.project().to_array()
-    assert np.array_equal(np.asarray(again), np.asarray(projected.to_array()))
+    twice = projected.project().to_array()
+    assert np.array_equal(np.asarray(twice), np.asarray(projected.to_array()))
 
 
 def test_projection_is_the_nearest_point(make: Make) -> None:
@@ -276,8 +276,8 @@ def test_other_types_become_floats(similarity: Any, difference: Any) -> None:
     labels = PairLabels(similarity, difference)
     assert labels.to_array().tolist() == [[1.0, 0.0], [0.0, -1.0]]
     half = getattr(similarity, "dtype", None) == torch.float16
-    wanted = (torch.float32,) if half else (np.float64, torch.float64)
-    assert labels.similarity.dtype in wanted
+    dtypes = (torch.float32,) if half else (np.float64, torch.float64)
+    assert labels.similarity.dtype in dtypes
     assert bool(labels.project().feasible().all()) and "PairLabels" in repr(labels)
 
 

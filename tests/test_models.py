@@ -167,8 +167,3 @@ def test_weights_follow_the_seed_and_touch_no_other(name):
     assert torch.equal(parameters(first), parameters(plain))
     for model in (other, second):
         assert not torch.equal(parameters(first), parameters(model))
-
-
-def test_unknown_name():
-    with pytest.raises(ValueError, match="model 'resnet' is unknown; choose one of mlp, mlp-bn"):
-        make_model("resnet", (3, 32, 32))

@@ -51,10 +51,10 @@ def test_value_by_hand(mean: float, share: float) -> None:
     ],
 )  # fmt: skip
 def test_intervals_by_hand(s: Any, options: Any, expected: Any) -> None:
-    found = estimate_prior(s, **options)
-    for end, wanted in zip((found.low, found.value, found.high), expected, strict=True):
-        assert wanted is None or end == pytest.approx(wanted, abs=1e-4)
-    assert found.n == np.isfinite(s).sum()
+    estimate = estimate_prior(s, **options)
+    for end, bound in zip((estimate.low, estimate.value, estimate.high), expected, strict=True):
+        assert bound is None or end == pytest.approx(bound, abs=1e-4)
+    assert estimate.n == np.isfinite(s).sum()
 
 
 # ---- coverage ---------------------------------------------------------------------------------

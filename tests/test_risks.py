@@ -99,7 +99,7 @@ def test_partial_risks_equal_their_stated_parts(seed: int) -> None:
     w = world(seed)
     plus, minus = w.true_parts("logistic")
     halves = [plus / 2, minus / 2, plus / 2, minus / 2]
-    stated = {
+    expected = {
         "confdiff": halves,
         "sconfconfdiff": halves,
         "nonnegative": halves,
@@ -107,7 +107,7 @@ def test_partial_risks_equal_their_stated_parts(seed: int) -> None:
         "sconf": [plus, minus],
         "convex-0.3": [0.3 * plus, 0.3 * minus, *(0.7 * half for half in halves)],
     }
-    for name, parts in stated.items():
+    for name, parts in expected.items():
         got = expected_partial_risks(make_risk(name, prior=w.prior), w)
         assert got.tolist() == pytest.approx(parts, abs=1e-12), name
 
@@ -168,8 +168,8 @@ def test_likelihood_is_the_cross_entropy_of_the_outcomes() -> None:
     z, z_prime = torch.tensor([0.7, -2.0]).double(), torch.tensor([1.9, 0.4]).double()
     r, r_prime = torch.tensor([[0.3, 0.8], [0.6, 0.1]], dtype=torch.float64)
     labels = PairLabels.from_posteriors(r, r_prime)
-    told = PairLabels.from_posteriors(z.sigmoid(), z_prime.sigmoid()).outcomes()
-    by_hand = -(labels.outcomes() * told.log()).sum(-1).mean() / 2
+    predicted = PairLabels.from_posteriors(z.sigmoid(), z_prime.sigmoid()).outcomes()
+    by_hand = -(labels.outcomes() * predicted.log()).sum(-1).mean() / 2
     got = PairLikelihood()(z, z_prime, labels.similarity, labels.difference)
     assert float(got) == pytest.approx(float(by_hand), abs=1e-14)
 
@@ -242,11 +242,11 @@ def test_correction_applies_to_each_partial_risk() -> None:
     parts = ConfDiff(0.2).partial_risks(z, z, s, c).tolist()
     assert min(parts) < 0
     for correction, slope in (("none", -1), ("relu", 0), ("abs", 1), (0.3, 0.3)):
-        wanted = sum(max(part, -slope * part) for part in parts)
-        found = ConfDiff(0.2, correction=correction)(z, z, s, c)
-        assert float(found) == pytest.approx(wanted)
+        expected = sum(max(part, -slope * part) for part in parts)
+        corrected = ConfDiff(0.2, correction=correction)(z, z, s, c)
+        assert float(corrected) == pytest.approx(expected)
         steps = torch.tensor(slope * 1.0)  # as a fleet has them
-        assert float(correct(torch.tensor(parts), steps).sum()) == pytest.approx(wanted)
+        assert float(correct(torch.tensor(parts), steps).sum()) == pytest.approx(expected)
 
 
 def test_moments_can_be_averaged_before_the_correction() -> None:

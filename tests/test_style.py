@@ -55,8 +55,8 @@ def lab(rgb: Floats) -> Floats:
     return np.array([116 * f[1] - 16, 500 * (f[0] - f[1]), 200 * (f[1] - f[2])])
 
 
-def contrast(one: str, two: str) -> float:
-    light = sorted(float(linear(c) @ [0.2126, 0.7152, 0.0722]) for c in (one, two))
+def contrast(colour: str, other: str) -> float:
+    light = sorted(float(linear(c) @ [0.2126, 0.7152, 0.0722]) for c in (colour, other))
     return (light[1] + 0.05) / (light[0] + 0.05)
 
 
@@ -74,8 +74,8 @@ def test_every_two_methods_stay_apart(sight: str, page: str) -> None:
         family: lab(SIGHT[sight] @ linear(getattr(method_style(family), page)))
         for family in FAMILIES
     }
-    for one, two in combinations(FAMILIES, 2):
-        assert np.linalg.norm(seen[one] - seen[two]) > 19.5, (one, two)
+    for family, other in combinations(FAMILIES, 2):
+        assert np.linalg.norm(seen[family] - seen[other]) > 19.5, (family, other)
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -36,8 +36,8 @@ def make_fleet(seed: int = 0, model: str = "mlp-bn") -> Fleet:
     return Fleet(x, [Group(pairs, members, seed, test)], model, batch_size=16, device="cpu")
 
 
-def states_equal(one: Fleet, two: Fleet) -> bool:
-    a, b = one.network.state_dict(), two.network.state_dict()
+def states_equal(fleet: Fleet, other: Fleet) -> bool:
+    a, b = fleet.network.state_dict(), other.network.state_dict()
     return all(torch.equal(a[name], b[name]) for name in a)
 
 
@@ -58,13 +58,13 @@ def stopped_fleet(path: Path, model: str = "mlp-bn", at: int = 2, **options: int
 @pytest.mark.parametrize("model", ["mlp-bn", "linear"])
 def test_going_on_from_a_checkpoint_changes_nothing(tmp_path: Path, model: str) -> None:
     path = tmp_path / "fleet.npz"
-    straight, again = make_fleet(model=model), make_fleet(model=model)
+    straight, resumed = make_fleet(model=model), make_fleet(model=model)
     expected = straight.fit(8, window=5)
     stopped_fleet(path, model, at=6, epochs=8, window=5)
     seen: list[int] = []
-    got = again.fit(8, window=5, progress=lambda epoch, _: seen.append(epoch), checkpoint=path)
+    got = resumed.fit(8, window=5, progress=lambda epoch, _: seen.append(epoch), checkpoint=path)
     assert seen == [*range(1, 9)]  # those before are told again
-    assert states_equal(straight, again)
+    assert states_equal(straight, resumed)
     np.testing.assert_array_equal(got["all"], expected["all"])
     assert not path.exists()
 
@@ -76,14 +76,14 @@ def test_callbacks_keep_what_they_name(tmp_path: Path) -> None:
         rows = Judgements.from_pairs(np.arange(20).reshape(10, 2), np.full((10, 2), [0.7, 0.1]))
         return [loop.EarlyStopping(rows, 9, (0.5, 1.0, 2.0))]
 
-    checkpoint, first, again = Checkpoint(tmp_path / "one"), stopping(), stopping()
+    checkpoint, first, resumed = Checkpoint(tmp_path / "one"), stopping(), stopping()
     loop.run_epochs(make_fleet(), 3, first, checkpoint=checkpoint, work="mine")
-    loop.run_epochs(make_fleet(), 3, again, checkpoint=checkpoint, work="mine")
-    for one, other in zip(first, again, strict=True):
-        for name in one.kept:
-            kept, found = getattr(one, name), getattr(other, name)
-            assert type(kept) is type(found)
-            torch.testing.assert_close(found, kept, rtol=0, atol=0)
+    loop.run_epochs(make_fleet(), 3, resumed, checkpoint=checkpoint, work="mine")
+    for callback, other in zip(first, resumed, strict=True):
+        for name in callback.kept:
+            kept, loaded = getattr(callback, name), getattr(other, name)
+            assert type(kept) is type(loaded)
+            torch.testing.assert_close(loaded, kept, rtol=0, atol=0)
 
 
 def test_callbacks_that_would_not_be_kept_are_refused(tmp_path: Path) -> None:
@@ -105,14 +105,14 @@ def test_a_checkpoint_of_another_fleet_is_refused(tmp_path: Path) -> None:
 def test_training_goes_on_in_the_middle_of_an_epoch(tmp_path: Path) -> None:
     path = tmp_path / "fleet"
     stopped_fleet(path)
-    again = make_fleet()
-    again.load_state(Checkpoint(path).load(again.fingerprint()) or {})
-    assert (again.epoch, again.steps_done) == (1, 3)  # of 4 steps: the last is an epoch's end
+    resumed = make_fleet()
+    resumed.load_state(Checkpoint(path).load(resumed.fingerprint()) or {})
+    assert (resumed.epoch, resumed.steps_done) == (1, 3)  # of 4 steps: the last is an epoch's end
     straight = make_fleet()
     risks: dict[str, list[float]] = {"again": [], "straight": []}
-    again.fit(4, progress=lambda _, risk: risks["again"].append(risk))
+    resumed.fit(4, progress=lambda _, risk: risks["again"].append(risk))
     straight.fit(4, progress=lambda _, risk: risks["straight"].append(risk))
-    assert states_equal(straight, again)
+    assert states_equal(straight, resumed)
     assert risks["again"] == risks["straight"][1:]  # that of the whole epoch, not of its rest
 
 
@@ -125,12 +125,12 @@ def test_a_torn_checkpoint_gives_way_to_the_one_before(tmp_path: Path, torn: str
     path.unlink()
     if torn != "gone":
         path.write_bytes(content if torn == "a byte changed" else b"")
-    again, straight = make_fleet(), make_fleet()
+    resumed, straight = make_fleet(), make_fleet()
     warned = pytest.warns(UserWarning, match=r"fleet .*damaged.*; going on from .*fleet\.before")
     with nullcontext() if torn == "gone" else warned:
-        again.fit(4, checkpoint=path)
+        resumed.fit(4, checkpoint=path)
     straight.fit(4)
-    assert states_equal(straight, again)
+    assert states_equal(straight, resumed)
     assert not list(tmp_path.iterdir())
 
 

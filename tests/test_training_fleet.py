@@ -129,7 +129,7 @@ def test_no_test_set_no_history():
 def test_progress_tells_epoch_and_mean_risk():
     """The risk reported is the mean over steps and members of the risk before each step."""
     risk = make_risk("sconfconfdiff-abs", prior=0.4)
-    still = [Member(one, LABELS, 0.0, 0.0) for one in (risk, ABS)]
+    still = [Member(risk_of_member, LABELS, 0.0, 0.0) for risk_of_member in (risk, ABS)]
     seen = []
     ragged = [Group(ENDS, still), Group(ENDS, still[:1])]
     fleet = Fleet(X, ragged, "linear", batch_size=60, device="cpu", precision="float64")
@@ -147,14 +147,14 @@ def test_progress_tells_epoch_and_mean_risk():
 
 def test_bf16_is_near_float32():
     """Products have 8 bits: logits agree to a few hundredths after a few epochs."""
-    two = [Group(ENDS, [member(), member(seed=1)])]
-    full, half = (trained(two, precision=p) for p in ("float32", "bf16"))
+    groups = [Group(ENDS, [member(), member(seed=1)])]
+    full, half = (trained(groups, precision=p) for p in ("float32", "bf16"))
     difference = (full.logits(np.arange(120)) - half.logits(np.arange(120))).abs()
     assert 0 < difference.max() < 0.05
     assert half.network.weights[1].shape[-2:] == (32, 32), "18 units are made 32"
     assert half.module().layers[0].weight.shape == (18, DIM), "no padding in a module"
     assert {p.dtype for p in half.network.parameters()} == {torch.float32}
-    assert trained(two).logits([0]).dtype == torch.float64
+    assert trained(groups).logits([0]).dtype == torch.float64
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.uint8, np.int64])
@@ -227,15 +227,15 @@ def measured(*tests):
         ({"features": changed(X, np.nan)}, "features are NaN or infinite in row 3"),
         ({"features": X[:, 0]}, r"features must have shape \(N, ...\); got \(120,\)"),
         ({"groups": measured(ALL, ALL), "model": MLP(DIM)}, "train one at a time"),
-        ({"model": "mpl"}, "model 'mpl' is unknown"),
+        ({"model": "mpl"}, "model 'mpl' is unknown; choose one of mlp, mlp-bn"),
         ({"precision": "half"}, r"precision must be one of .*; got 'half'"),
         ({"batch_size": 0}, "batch_size must be at least 1; got 0"),
     ],
 )
 def test_bad_input_is_named(wrong, message):
-    given = {"features": X, "groups": measured(ALL), "model": "linear", "device": "cpu"} | wrong
+    arguments = {"features": X, "groups": measured(ALL), "model": "linear", "device": "cpu"} | wrong
     with pytest.raises(ValueError, match=message):
-        Fleet(**given)
+        Fleet(**arguments)
 
 
 @pytest.mark.parametrize("rates", [{"learning_rate": -1.0}, {"weight_decay": math.nan}])
@@ -269,13 +269,13 @@ def test_a_fleet_that_restarts_is_a_new_one(precision):
     first = [Group(ENDS, [member(), member("convex-0.5-relu")], s) for s in range(2)]
     fleet = trained(first, precision=precision)
     fleet.restart(other_groups())
-    again = fleet.fit(4, window=2)
+    restarted = fleet.fit(4, window=2)
     fresh = Fleet(X, other_groups(), batch_size=16, precision=precision, device="cpu")
     accuracy = fresh.fit(4, window=2)
     for g in range(2):
         for m in range(2):
             assert torch.equal(flat(fleet.module(g, m)), flat(fresh.module(g, m)))
-    assert np.array_equal(again["all"], accuracy["all"])
+    assert np.array_equal(restarted["all"], accuracy["all"])
 
 
 @pytest.mark.parametrize(

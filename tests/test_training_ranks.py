@@ -28,8 +28,8 @@ def make_fleet(model: Any = "mlp-bn", methods: list[str] = METHODS, **options: A
     x = rng.normal(size=(2 * PAIRS, 5))
     pairs = np.arange(2 * PAIRS).reshape(PAIRS, 2)
     r = 1 / (1 + np.exp(-3 * x[:, 0]))
-    told = PairLabels.from_posteriors(*r[pairs].T).to_array()
-    noisy = told + rng.normal(0.7, 0.5, told.shape)  # so that partial risks are negative
+    exact = PairLabels.from_posteriors(*r[pairs].T).to_array()
+    noisy = exact + rng.normal(0.7, 0.5, exact.shape)  # so that partial risks are negative
     classes = np.where(r[pairs] > 0.5, 1.0, -1.0)
     members = [
         Member(make_risk(name, prior=0.3), classes if name == "supervised" else noisy, 1e-3)
@@ -64,7 +64,9 @@ def trained(model: Any, epochs: int = 3, **options: Any) -> dict[str, torch.Tens
     fleet.fit(epochs, progress=lambda _, risk: risks.append(risk))
     modules = [fleet.module(0, m) for m in range(len(methods))]
     assert all("forward" not in vars(norm) for norm in batch_norms(modules[0]))
-    states = {f"{m}/{k}": v for m, one in enumerate(modules) for k, v in one.state_dict().items()}
+    states = {
+        f"{m}/{k}": v for m, module in enumerate(modules) for k, v in module.state_dict().items()
+    }
     return states | {"risks": torch.tensor(risks, dtype=torch.float64)}
 
 
@@ -128,12 +130,14 @@ def on_ranks(size: int, folder: Path, task: Callable[[], Any]) -> list[Any]:
 @pytest.mark.long
 def test_ranks_equal_one_process(tmp_path: Path) -> None:
     alone = everything()
-    for found in on_ranks(3, tmp_path, everything):
-        for what, expected in alone.items():
-            assert found[what].keys() == expected.keys()
+    for results in on_ranks(3, tmp_path, everything):
+        for case, expected in alone.items():
+            assert results[case].keys() == expected.keys()
             for name, value in expected.items():
-                told = f"{what}, {name}"
-                torch.testing.assert_close(found[what][name], value, atol=1e-9, rtol=1e-9, msg=told)
+                message = f"{case}, {name}"
+                torch.testing.assert_close(
+                    results[case][name], value, atol=1e-9, rtol=1e-9, msg=message
+                )
     # Some partial risks are negative, so that corrections matter.
     for family in FAMILIES:
         fixes = [METHODS.index(f"{family}-{fix}") for fix in ("none", "relu", "abs")]

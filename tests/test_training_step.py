@@ -85,7 +85,7 @@ def quick(monkeypatch):
 
 def mixed_groups(rates=(1e-3,) * 4, decays=(1e-5,) * 4):
     """Three ragged groups: every family of risk, corrections, priors, noises, seeds."""
-    x, ends, told = draw(0)
+    x, ends, judged = draw(0)
     classes = np.random.default_rng(1).random((PAIRS, 2)) < 0.5
     names = [
         ["likelihood-abs", "sconfconfdiff-none", "supervised", "convex-0.3-relu"],
@@ -96,7 +96,7 @@ def mixed_groups(rates=(1e-3,) * 4, decays=(1e-5,) * 4):
     for g, row in enumerate(names):
         members = []
         for m, name in enumerate(row):
-            labels = add_noise(told, 0.3 * m, seed=g).to_array()
+            labels = add_noise(judged, 0.3 * m, seed=g).to_array()
             if name == "supervised":
                 labels = classes
             risk = make_risk(name, prior=(0.2, 0.4, 0.7)[(g + m) % 3])
@@ -136,10 +136,10 @@ def test_any_mix_of_members_equals_plain_loops(name, rates):
     ],
 )
 def test_batches_that_do_not_divide_the_pairs_and_other_losses(name, pairs, batch, loss, count):
-    x, ends, told = draw(2, pairs)
+    x, ends, judged = draw(2, pairs)
     names = ["sconfconfdiff-abs", "confdiff-none"][:count]
     risks = [make_risk(risk, prior=0.3, loss=loss) for risk in names]
-    group = Group(ends, [Member(risk, told.to_array(), seed=1) for risk in risks], seed=3)
+    group = Group(ends, [Member(risk, judged.to_array(), seed=1) for risk in risks], seed=3)
     fleet = Fleet(x, [group], name, batch_size=batch, device="cpu", precision="float64")
     fleet.fit(4)
     for difference in differences(fleet, name, x, epochs=4, batch=batch):
@@ -154,9 +154,9 @@ def test_batches_that_do_not_divide_the_pairs_and_other_losses(name, pairs, batc
 @pytest.mark.parametrize("name", ["linear", "mlp-bn"])
 def test_float32_to_rounding(name, rates):
     """Alone, where hidden widths are rounded up, and stacked, with one rate and with two."""
-    x, ends, told = draw(4)
+    x, ends, judged = draw(4)
     risks = make_risk("likelihood-abs"), make_risk("sconfconfdiff-abs", prior=0.4)
-    labels = told.to_array()
+    labels = judged.to_array()
     members = [Member(r, labels, rate, seed=5) for r, rate in zip(risks, rates, strict=False)]
     fleet = Fleet(x, [Group(ends, members, seed=6)], name, batch_size=BATCH, device="cpu")
     fleet.fit(EPOCHS)
@@ -176,9 +176,9 @@ def test_float32_to_rounding(name, rates):
 )
 def test_compiled_equals_eager(rates):
     """Linear and tiny: compiling takes far longer than training, and half a minute at first."""
-    x, ends, told = draw(8, 40, 3)
+    x, ends, judged = draw(8, 40, 3)
     risks = make_risk("likelihood-abs"), make_risk("sconfconfdiff-abs", prior=0.4)
-    members = [Member(r, told.to_array(), rate) for r, rate in zip(risks, rates, strict=True)]
+    members = [Member(r, judged.to_array(), rate) for r, rate in zip(risks, rates, strict=True)]
     fleets = []
     for compiled in (False, True):
         fleet = Fleet(
@@ -251,9 +251,9 @@ def image_like(x):
     ids=["batch norm", "dropout", "everything", "images"],
 )
 def test_a_module_of_ones_own_equals_the_plain_loop(make, prepare):
-    x, ends, told = draw(9)
+    x, ends, judged = draw(9)
     x = prepare(x)
-    group = Group(ends, [Member(make_risk("sconfconfdiff-abs", prior=0.4), told.to_array())], 2)
+    group = Group(ends, [Member(make_risk("sconfconfdiff-abs", prior=0.4), judged.to_array())], 2)
     torch.manual_seed(0)
     own = make()
     torch.manual_seed(0)
@@ -272,8 +272,8 @@ def test_a_module_of_ones_own_equals_the_plain_loop(make, prepare):
 
 def test_looking_at_a_module_does_not_change_its_training():
     """`module` gives it in evaluation mode; training must go on in training mode."""
-    x, ends, told = draw(9)
-    group = Group(ends, [Member(make_risk("likelihood-abs"), told.to_array())])
+    x, ends, judged = draw(9)
+    group = Group(ends, [Member(make_risk("likelihood-abs"), judged.to_array())])
     results = []
     for looks in (False, True):
         torch.manual_seed(0)
@@ -302,11 +302,11 @@ def test_adams_first_steps_in_float32(uniform):
 
 def test_padded_units_stay_zero_and_change_nothing():
     torch.manual_seed(0)
-    x, ends, told = draw(11)
-    u, v = (torch.as_tensor(c).float().expand(1, 2, -1) for c in told.to_array().T)
+    x, ends, judged = draw(11)
+    u, v = (torch.as_tensor(c).float().expand(1, 2, -1) for c in judged.to_array().T)
     models = [[MLP(DIM, (5, 18), norm="all") for _ in range(2)]]
     risks = make_risk("likelihood-abs"), make_risk("likelihood-none")
-    members = [Member(risk, told.to_array()) for risk in risks]
+    members = [Member(risk, judged.to_array()) for risk in risks]
     rates, decays = torch.full((1, 2), 1e-2), torch.full((1, 2), 1e-3)
     batch = torch.as_tensor(x[ends.T.reshape(-1)])[None]
     stacks = [StackedMLP(models, pad_to=pad_to) for pad_to in (1, 16)]

@@ -94,8 +94,9 @@ def as_ids(name: str, values: Any, *, empty: bool = False) -> Ids:
     if array.dtype.kind in "iu":
         if array.dtype.kind == "u":
             for row in first_rows(array > np.iinfo(np.int64).max):
-                what = f"{array[row]}, too large for int64"
-                raise RowError(row, f"{name} is {what}; give ids as text")
+                raise RowError(
+                    row, f"{name} is {array[row]}, too large for int64; give ids as text"
+                )
         return array.astype(np.int64, copy=False)
     # As wide as the longest: numpy converts integers to text of 21 characters.
     width = int(np.char.str_len(array).max(initial=1))
@@ -120,8 +121,8 @@ def _plain(name: str, values: Any) -> NDArray[Any]:
         # Checked before conversion: a numpy string has lost a NUL at its end.
         for row, value in enumerate(values):
             if isinstance(value, bool) or not isinstance(value, (str, int, np.integer)):
-                what = f"{quote(value)}, of {type(value).__name__}"
-                raise RowError(row, f"{name} is {what}; give integers or text")
+                actual = f"{quote(value)}, of {type(value).__name__}"
+                raise RowError(row, f"{name} is {actual}; give integers or text")
             if isinstance(value, str) and "\0" in value:
                 raise RowError(row, f"{name} is {quote(value)}, with a NUL; remove it")
             if isinstance(value, str) and len(value) > MAX_LENGTH:
@@ -151,8 +152,8 @@ def check_text(name: str, text: NDArray[np.str_], *, empty: bool) -> None:
         bad = ((codes < 32) & (codes > 0)) | (codes == 127) | ((codes >> 11) == 0xD800 >> 11)
         bad[:, :-1] |= (codes[:, :-1] == 0) & (codes[:, 1:] != 0)
         for row in first_rows(bad.any(1)):
-            what = f"{quote(str(part[row]))}, with a control character"
-            raise RowError(start + row, f"{name} is {what}; remove it")
+            cell = quote(str(part[row]))
+            raise RowError(start + row, f"{name} is {cell}, with a control character; remove it")
 
 
 def too_long(name: str, row: int, length: int) -> RowError:
