@@ -57,15 +57,15 @@ class PairClassifier(PairPredictor):
         held-out pairs decide when to stop on hard answers and how confident to be, and labels of
         judged items how confident annotators were. "learn" estimates how each annotator answers
         (`annotators_`), corrects and weights the answers; it trains further models, on parts of
-        the pairs, for a fifth of the epochs. "auto" learns where there are several annotators,
-        answers that no posteriors give, or 1,000 pairs or more on three or four levels.
+        the pairs, for a fifth of the epochs. "auto" learns if there are several annotators, answers
+        that no posteriors produce, or at least 1,000 pairs on three or four levels.
     prior : float or "estimate"
         The class prior π₊ of the instances in the pairs. The likelihood needs it only for
         tables without any similarity or class. "estimate" takes it from the similarities.
     majority : {"positive", "negative"}, optional
-        The larger class. Needed, unless `prior` says it, where there are only similarities,
-        which are the same with the classes exchanged. To estimate the prior, a linear model
-        trained on the pairs finds it if it is not given.
+        The larger class. Needed with similarities alone, which are the same with the classes
+        exchanged, unless `prior` implies it. When the prior is estimated, a linear model trained on
+        the pairs finds the larger class by default.
     target_prior, annotator_prior : float, optional
         The class prior where the classifier will be used, to which log-odds are shifted, and that
         of the population that the annotator had in mind. Without the latter the shift makes mean
@@ -76,56 +76,57 @@ class PairClassifier(PairPredictor):
         output, which is copied and trained from its current weights; a function that makes one
         from the number of features (for images: channels, height, width); or a classifier
         whose `fit` takes `sample_weight`, trained by rounds of target completion. "auto" is
-        "mlp-bn", but with fewer than 400 rows "linear" if that leaves next to nothing to gain
-        on pairs held out from short trainings, or little and the network is not ahead. It is
-        always "mlp-bn" with your own `epochs`, `batch_size` or `learning_rate`, "linear"
-        with columns of free text, and "resnet8" for a folder of images.
+        "mlp-bn"; with fewer than 400 rows it is "linear" if, on pairs held out from short
+        trainings, that leaves hardly anything to gain, or little and the network is not better. It
+        is always "mlp-bn" with your own `epochs`, `batch_size` or `learning_rate`, "linear" with
+        columns of free text, and "resnet8" for a folder of images.
     loss : str
         Margin loss of the affine risks.
     learning_rate : float or "auto"
-        Of Adam. "auto" is 0.002, and 0.01 for the linear model.
+        Learning rate of Adam. "auto" is 0.002, and 0.01 for the linear model.
     schedule : {"auto", "cosine", "constant"}
         Whether the rate falls to zero along half a cosine in the second half of the epochs.
         "auto" is "constant" where a `learning_rate` is given, and "cosine" otherwise.
     weight_decay : float
-        Of Adam, in the gradient.
+        Weight decay of Adam, in the gradient.
     batch_size, epochs : int or "auto"
-        "auto" takes about a sixteenth of the pairs, 32 to 8,192, and 200 epochs; fewer,
-        but at least 10, where those would be more than 1,600 steps.
+        "auto" is about a sixteenth of the pairs, 32 to 8,192, and 200 epochs; fewer, but at least
+        10, if those would be more than 1,600 steps.
     early_stopping : bool
         Hold out a part of the pairs and keep the weights of the epoch that is best on them.
         Off by default: with averaged weights the last epoch was about as good in a few trials on
         Letter and Optdigits, clean and noisy, and holding out pairs costs training data.
     validation_fraction, patience : float, int
-        The part that is held out, with instances of its own as far as possible, and epochs without
-        improvement after which training stops.
+        The share of pairs that is held out, as far as possible with instances that no other pair
+        has, and the number of epochs without improvement after which training stops.
     standardize : bool
-        Bring every feature (every channel of images) to mean 0 and variance 1 over the
-        instances of the training pairs.
+        Scale every feature (every channel of images) to mean 0 and variance 1 over the instances of
+        the training pairs.
     preprocessor : array, table or callable, optional
         Turns ids into features: an array whose rows they are, a data frame with the
         ids as index or in a column "id", a table with `ids` and `features`, or a function.
         Columns of a data frame may be of any type, with gaps: an `ItemEncoder` is fitted.
     features : scikit-learn transformer or callable, optional
-        Makes numbers (m, d, ...) of instances instead: of rows of the preprocessor, or
-        of what is in the pairs, such as texts. A transformer is cloned and fitted to the
-        instances of the pairs. It is not saved: `load` asks for it.
+        Computes features (m, d, ...) of rows of the preprocessor, or of the elements of the pairs,
+        such as texts. A transformer is cloned and fitted to the instances of the pairs. It is not
+        saved: pass it to `load`.
     labelled_weight : float or "auto"
         Share λ of ordinary labels in the objective, (1 − λ) pairs + λ labels. "auto" counts every
         judged pair and every labelled instance as one observation of the same likelihood.
     unjudged : {"auto", "ignore"}
-        Items without any statement. "auto" learns from them where there are four for
-        each judged one and 30 to 1,000 statements, if held-out statements say that this pays:
-        nearest neighbours are taken to be alike. It trains four or five further models.
+        What to do with items without any statement. "auto" learns from them, assuming that nearest
+        neighbours are alike, if there are at least four for each judged item and 30 to 1,000
+        statements, and held-out statements show that it helps. It trains four or five further
+        models.
     device, precision : str
         "auto" is CUDA with bf16 products where available, else the CPU with float32.
     random_state : int, RandomState or None
-        Determines initial weights, batches and what is held out.
+        Determines initial weights, batches and the held-out pairs.
     callbacks : sequence, optional
         Functions that are called after each epoch with the planned number of epochs and the
         epoch's history; `pairlearn.training.Callback` objects; and a `Checkpoint`, which saves the
-        state of training from time to time and resumes from it, to the same result, until you
-        `remove` its files. scikit-learn classifiers train without.
+        state of training from time to time and resumes from it, with the same result, until you
+        `remove` its files. scikit-learn classifiers ignore them.
     verbose : int
         Show a bar during training, on a terminal.
 
@@ -136,7 +137,7 @@ class PairClassifier(PairPredictor):
     n_features_in_, feature_names_in_
         Features of one instance, and their names if they have some.
     encoder_ : ItemEncoder
-        How columns become features, where they are not all plain numbers.
+        Encoder of the columns, if they are not all plain numbers.
     features_ : transformer or callable
         The fitted `features`.
     module_ : nn.Module, or estimator_ : scikit-learn classifier
@@ -145,33 +146,33 @@ class PairClassifier(PairPredictor):
     model_ : str
         The model that "auto" chose.
     mean_, scale_ : array
-        Of the standardisation (0 and 1 without).
+        Mean and scale of the standardisation; 0 and 1 without it.
     range_ : array of shape (2, d)
         Least and largest value of each feature in training.
     sign_ : int
-        −1 where the model's outputs are log-odds of the negative class: similarities are
-        the same with the classes exchanged, and training may have found either.
+        −1 if the model's outputs are log-odds of the negative class: similarities are the same with
+        the classes exchanged, and training may have found either solution.
     slope_ : float
-        Not 1 where the network is over- or underconfident, by held-out pairs for hard
+        Differs from 1 if the network is over- or underconfident, judged by held-out pairs for hard
         answers, "same" or "different", and by labels for soft ones.
     confidence_ : Confidence or None
-        How confident annotators are beside how confident they should be, where labels of items
-        in their pairs tell.
+        How confident annotators are compared with how confident they should be, if labels of items
+        in their pairs show it.
     shift_ : float
         Added to the log-odds for another prior.
     prior_ : float
-        The prior that was used; by the likelihood, mean P(y = +1 | x) over the training
+        The prior that was used; with the likelihood, the mean of P(y = +1 | x) over the training
         instances before the shift.
     annotators_ : list of Manner
-        How each annotator answers; empty where all were taken as ideal.
+        How each annotator answers; empty if all were taken as ideal.
     unjudged_ : int
-        How many items without any statement were learnt from.
+        Number of items without any statement that were learnt from.
     training_items_ : array of shape (m, 2)
         Hashes of the training instances, by which `score`, `estimate_accuracy` and `evaluate`
         recognise them.
     n_iter_, history_ : int, list of dict
-        The epoch that the weights are of; and of every epoch "epoch", "risk", "seconds" and, with
-        early stopping, "validation_risk".
+        The epoch of the final weights; and "epoch", "risk", "seconds" and, with early stopping,
+        "validation_risk" of every epoch.
 
     See Also
     --------
@@ -185,7 +186,7 @@ class PairClassifier(PairPredictor):
     >>> from pairlearn import PairLabels
     >>> rng = np.random.default_rng(0)
     >>> pairs = rng.normal(size=(300, 2, 4))
-    >>> r = 1 / (1 + np.exp(-4 * pairs[:, :, 0]))       # what the annotator thinks
+    >>> r = 1 / (1 + np.exp(-4 * pairs[:, :, 0]))       # the annotator's posteriors
     >>> labels = PairLabels.from_posteriors(r[:, 0], r[:, 1])
     >>> classifier = PairClassifier(model="linear", random_state=0).fit(pairs, labels)
     >>> classifier.predict([[2.0, 0.0, 0.0, 0.0], [-2.0, 0.0, 0.0, 0.0]])
@@ -241,8 +242,8 @@ class PairClassifier(PairPredictor):
         Parameters
         ----------
         pairs : array of shape (n, 2, d, ...) or (n, 2)
-            Both instances of each pair, or their ids, which the `preprocessor` knows. One
-            pair may be in several rows, judged by several annotators: all of them count.
+            Both instances of each pair, or their ids, which the `preprocessor` knows. A pair may be
+            in several rows, judged by several annotators: all of them count.
         labels : PairLabels, array of shape (n, 2), or Judgements
             Similarity and difference, NaN where not given; None if all rows have a
             preference only. A table of `Judgements` refers to items by position: then
@@ -250,13 +251,12 @@ class PairClassifier(PairPredictor):
         annotator, sample_weight : array of shape (n,), optional
             Who judged each pair, and weights of the rows.
         preference : array of shape (n,), optional
-            "right" (1) where the right one is more positive, "left" (−1) for the left
-            one, None or 0 where not given.
+            "right" (1) or "left" (−1), the more positive instance; None or 0 where not given.
         labelled : (X, y), optional
             Instances (or ids) with ordinary labels, of two classes.
         positive : optional
-            The positive one of the two classes of `labelled`. Needed unless they are
-            numbers, of which the larger one is positive by default.
+            The positive class of `labelled`. Needed unless the classes are numbers, of which the
+            larger one is positive by default.
         groups : (array of shape (N,), mapping), optional
             The group of each item, and {group: share of positives}; see `Judgements.in_groups`.
         progress, checkpoint : optional
