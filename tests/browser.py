@@ -1,7 +1,7 @@
-"""A studio that really listens, and a browser that really shows it.
+"""A studio on a real port, and a browser that opens it.
 
-The browser is Debian's Chromium. Where there is none the tests fail: a studio that no
-browser has opened was not tested.
+The browser is Debian's Chromium. Without it the tests fail: a studio that no browser has
+opened is not tested.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import shutil
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import count
@@ -40,7 +40,7 @@ from pairlearn.studio.server.app import server_config
 PATIENCE = 120_000  # milliseconds: a busy machine is no fault of the page
 expect.set_options(timeout=PATIENCE)
 SCREENSHOTS = os.environ.get("PAIRLEARN_SCREENSHOTS")
-"""A folder that keeps pictures of the pages, if somebody wants to look at them."""
+"""A folder for screenshots of the pages, if they are wanted."""
 
 PHONE: dict[str, Any] = {
     "viewport": {"width": 390, "height": 844},
@@ -61,9 +61,12 @@ def make_project(
     names: tuple[str, ...] = ("ann",),
     **more: Any,
 ) -> tuple[Project, dict[str, str], str]:
-    """A project with a store: itself, the tokens by name, the supervisor's token."""
+    """Make a project with a store; return it, the tokens by name, and the supervisor's."""
     folder.mkdir(parents=True, exist_ok=True)
-    items = {"table": _machines, "text": _texts, "image": _pictures}[kind](folder)
+    if kind == "table":
+        items = _machines(folder)
+    else:
+        items = _files(folder, ".txt", _text) if kind == "text" else _files(folder, ".png", png)
     options: dict[str, Any] = {
         "title": "Pump house maintenance",
         "positive_name": "will fail",
@@ -99,24 +102,19 @@ def _machines(folder: Path) -> str:
     return "items.csv"
 
 
-def _texts(folder: Path) -> str:
-    (folder / "items").mkdir()
-    for n in range(20):
-        (folder / "items" / f"{n:02}.txt").write_text(
-            f"Log {n}: bearing noise, level {n % 5}.\n" * 4
-        )
-    return "items"
+def _text(n: int) -> bytes:
+    return f"Log {n}: bearing noise, level {n % 5}.\n".encode() * 4
 
 
-def _pictures(folder: Path) -> str:
+def _files(folder: Path, suffix: str, content: Callable[[int], bytes]) -> str:
     (folder / "items").mkdir()
     for n in range(20):
-        (folder / "items" / f"{n:02}.png").write_bytes(png(n))
+        (folder / "items" / f"{n:02}{suffix}").write_bytes(content(n))
     return "items"
 
 
 def png(shade: int, size: int = 48) -> bytes:
-    """A picture of a square in a colour of its own."""
+    """A square picture with a colour for each number."""
     colour = (40 + 9 * shade % 200, 90, 250 - 11 * shade % 200)
     file = io.BytesIO()
     Image.new("RGB", (size, size), colour).save(file, "PNG")
@@ -128,9 +126,9 @@ _ports = count(random.SystemRandom().randrange(2000))
 
 
 def free_port() -> int:
-    """A port below those that the system gives to connections, which could take it meanwhile.
+    """A free port below those that the system assigns to connections.
 
-    Each worker of a run of tests has its own part of them, and takes none twice.
+    Each test worker has a range of its own, and uses no port twice.
     """
     while True:
         port = 20_000 + 2000 * (_WORKER % 6) + next(_ports) % 2000
@@ -141,7 +139,7 @@ def free_port() -> int:
 
 @dataclass
 class LiveStudio:
-    """A studio on a port of this machine, which can go away and come back."""
+    """A studio on a port of this machine, which can be stopped and started again."""
 
     folder: Path
     options: dict[str, Any] = field(default_factory=dict)
@@ -149,15 +147,12 @@ class LiveStudio:
 
     def start(self) -> None:
         app = make_app(self.folder, **({"requests_per_second": 1000.0} | self.options))
-        listening = socket.socket()
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self.port = self.port or free_port()
-        listening.bind(("127.0.0.1", self.port))
+        self._socket = socket.create_server(("127.0.0.1", self.port))
         config = server_config(app, log_level="error")
         config.timeout_graceful_shutdown = 1
         self._server = uvicorn.Server(config)
-        self._socket = listening
-        self._thread = threading.Thread(target=self._server.run, args=([listening],))
+        self._thread = threading.Thread(target=self._server.run, args=([self._socket],))
         self._thread.start()
         while not self._server.started:
             time.sleep(0.01)
@@ -183,7 +178,7 @@ def live_studio(folder: Path, **options: Any) -> Iterator[LiveStudio]:
 
 
 def chromium_path() -> str:
-    """Debian's Chromium, or the one that the variable CHROMIUM names."""
+    """Debian's Chromium, or the one named by the environment variable CHROMIUM."""
     names = ("chromium", "chromium-browser")
     path = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, names)), None)
     assert path, "the browser tests need Chromium: apt-get install chromium, or set CHROMIUM"
@@ -194,7 +189,7 @@ def chromium_path() -> str:
 def chromium() -> Iterator[Browser]:
     playwright: Playwright
     with sync_playwright() as playwright:
-        # No sandbox: it cannot be had by root, and these pages are ours.
+        # No sandbox: root cannot use it, and these pages are ours.
         browser = playwright.chromium.launch(
             executable_path=chromium_path(), args=["--no-sandbox", "--disable-dev-shm-usage"]
         )
@@ -213,7 +208,7 @@ def chromium() -> Iterator[Browser]:
 
 
 def open_link(page: Page, studio: Any, token: str, *, tutorial: bool = False) -> None:
-    """Open an annotator's link; past the start and the tutorial unless it is wanted."""
+    """Open an annotator's link, and go past the start page and, by default, the tutorial."""
     if not tutorial:
         page.add_init_script("localStorage.setItem('pairlearn tutorial seen', '1')")
     page.goto(f"{studio.url}/a/{token}")
@@ -222,7 +217,7 @@ def open_link(page: Page, studio: Any, token: str, *, tutorial: bool = False) ->
 
 
 def settled(page: Page, done: int | None = None, *, begin: bool = True) -> None:
-    """Wait until the page takes answers, with so many given; past the start, if need be."""
+    """Wait until the page accepts answers, and ``done`` are given; go past the start page."""
     body = "body" if done is None else f"body[data-done='{done}']"
     ready = f"{body} #work:not([hidden]) #pair[aria-busy=false], {body} #finished:not([hidden])"
     start = "#start:not([hidden])"
@@ -251,13 +246,13 @@ def press(page: Page, *keys: str) -> None:
 
 
 def done(page: Page, number: int, total: int) -> None:
-    """Wait until so many are answered, and the page takes the next one."""
+    """Wait until so many are answered and the page accepts the next one."""
     settled(page, number)
     assert page.locator("#count").inner_text() == f"{number} of {total}" or number == total
 
 
 def scan(page: Page) -> list[str]:
-    """Findings of axe that are serious or critical."""
+    """Serious and critical findings of axe."""
     results = Axe().run(page, options={"resultTypes": ["violations"]})
     return [
         f"{rule['id']} ({rule['impact']}): {[node['html'][:120] for node in rule['nodes'][:3]]}"
@@ -267,7 +262,7 @@ def scan(page: Page) -> list[str]:
 
 
 def watch_shifts(page: Page) -> None:
-    """Have ``window.shifts`` add up what jumps on the page, by whomever it is caused."""
+    """Have ``window.shifts`` add up all layout shifts of the page."""
     page.evaluate(
         """() => {
             window.shifts = 0;

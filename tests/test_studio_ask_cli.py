@@ -14,11 +14,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from browser import answers_of
 from chat_server import ChatServer, Handler, chat_server, hangs_up
 from pairlearn.cli.annotate_ask import CACHE
 from pairlearn.studio.ask import AnswerCache
 from pairlearn.studio.project import Plan, Project
-from pairlearn.studio.records import Answer, StoredAnswer
+from pairlearn.studio.records import Answer
 from pairlearn.studio.store import Store
 from studio_client import annotate, annotate_json
 from studio_processes import Command, wait_until
@@ -79,13 +80,8 @@ def server() -> Iterator[ChatServer]:
         yield running
 
 
-def answers(project: Path) -> list[StoredAnswer]:
-    with Store.open(Project.load(project)) as store:
-        return store.answers()
-
-
 def assert_judged(project: Path, who: str, count: int = 20) -> None:
-    stored = [answer for answer in answers(project) if answer.annotator == who]
+    stored = [answer for answer in answers_of(project) if answer.annotator == who]
     assert len(stored) == len({answer.pair for answer in stored}) == count
     for answer in stored:
         r, r_prime = (POSTERIORS[int(end[1:])] for end in (answer.left, answer.right))
@@ -103,7 +99,7 @@ def test_function_of_pairs(project: Path) -> None:
     assert report["requests"] == 18
     assert report["position_bias"] == pytest.approx(0.01)
     assert_judged(project, "fn")
-    assert {answer.note for answer in answers(project)} == {
+    assert {answer.note for answer in answers_of(project)} == {
         "understood 1.000, position bias +0.010"
     }
     last = ask(*arguments)  # there is nothing left to do
@@ -128,10 +124,10 @@ def test_functions_that_are_silent_or_fail(project: Path) -> None:
     result = annotate("ask", project, "--model", f"{module_of(project)}:broken")
     assert result.exit_code == 1
     assert "the model failed with ZeroDivisionError" in result.stderr
-    assert "20 left" in result.stdout and answers(project) == []
+    assert "20 left" in result.stdout and answers_of(project) == []
     report = ask(project, "--model", f"{module_of(project)}:silent", "--name", "silent")
     assert (report["judged"], report["cant_say"]) == (0, 20)
-    assert all(answer.cant_say and answer.similarity is None for answer in answers(project))
+    assert all(answer.cant_say and answer.similarity is None for answer in answers_of(project))
 
 
 def test_people_keep_their_pairs_and_names(project: Path) -> None:
@@ -183,7 +179,7 @@ def test_endpoint(
 
 
 def _ends(project: Path) -> set[str]:
-    return {end for answer in answers(project) for end in (answer.left, answer.right)}
+    return {end for answer in answers_of(project) for end in (answer.left, answer.right)}
 
 
 def test_as_many_at_a_time_as_asked_for(project: Path, server: ChatServer) -> None:
@@ -232,11 +228,11 @@ def test_killed_and_run_again_no_answer_is_asked_twice(project: Path, server: Ch
     command, cache = Command(project.parent / "output", "ask", *arguments), project / CACHE
     try:
         wait_until(lambda: cache.exists() and _cached(cache) == 13 and len(server.bodies) == 17)
-        wait_until(lambda: sum(server.answered.values()) == 13 and answers(project))
+        wait_until(lambda: sum(server.answered.values()) == 13 and answers_of(project))
     finally:
         command.end(signal.SIGKILL)
     before = dict(server.answered)
-    half_way = len(answers(project))
+    half_way = len(answers_of(project))
     assert sum(before.values()) == 13
     assert 0 < half_way <= 6
     server.always = None
@@ -277,4 +273,4 @@ def test_wrong_requests(project: Path, arguments: list[str], message: str) -> No
     result = annotate("ask", project, *arguments)
     assert result.exit_code == 2
     assert message in result.stderr.replace("\n", " ")
-    assert answers(project) == []
+    assert answers_of(project) == []

@@ -103,8 +103,9 @@ class Asking:
             chat_model = ask.chat_pair_model if by_pair else ask.chat_item_model
             model = chat_model(endpoint, ask.Wording.of(store.project), self.least_mass)
         else:
-            function = _limited(ask.find_function(str(self.model)), budget, pace)
+            function = ask.find_function(str(self.model))
             model = (ask.pair_model if by_pair else ask.item_model)(function)
+            model = _limited(model, budget, pace)
         return (ask.by_pairs if by_pair else ask.by_items)(model, view)
 
 
@@ -213,15 +214,14 @@ def ask(
     return Output(report, [_summary(report)], code=code)
 
 
-def _limited(function: Callable[..., Any], budget: Budget, pace: Pace) -> Callable[..., Any]:
-    """The function, with calls that keep to the budget and the pace."""
+def _limited(model: Callable[..., Any], budget: Budget, pace: Pace) -> Callable[..., Any]:
+    """A model that keeps to the budget and the pace."""
 
     def call(*items: Any) -> Any:
         pace.turn()
         budget.settle(budget.reserve(0, 0), (0, 0))
-        return function(*items)
+        return model(*items)
 
-    call.__name__ = getattr(function, "__name__", "the model")
     return call
 
 

@@ -13,7 +13,6 @@ import math
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, Any, TypeAlias, TypeVar
 from urllib.parse import quote
 
@@ -115,11 +114,10 @@ class Studio:
     """
 
     def __init__(
-        self, folder: Path, https: bool, requests_per_second: float, webhook: str | None
+        self, project: Project, https: bool, requests_per_second: float, webhook: str | None
     ) -> None:
-        self.project = Project.load(folder)
-        items = Items.open(self.project)
-        self.store = Store.open(self.project)
+        items = Items.open(project)
+        self.project, self.store = project, Store.open(project)
         self.store.items = items  # read once, before the first request
         self.sessions = Sessions(self.store, https)
         self.requests = Buckets(requests_per_second, 3 * requests_per_second)

@@ -72,8 +72,8 @@ def make_app(
     parts: list[Route | Mount] = []
     studios: dict[str, api.Studio] = {}
     with ExitStack() as opened:
-        for prefix, path in _prefixes(folder).items():
-            studio = studios[prefix] = api.Studio(path, https, requests_per_second, webhook)
+        for prefix, project in _projects(folder).items():
+            studio = studios[prefix] = api.Studio(project, https, requests_per_second, webhook)
             opened.callback(studio.close)
             part = Starlette(routes=routes(), exception_handlers=handlers)
             part.state.studio = studio
@@ -95,13 +95,13 @@ def make_app(
     return app
 
 
-def _prefixes(folder: Folders) -> dict[str, Path]:
-    """Folders of projects by the prefix of their paths: their names, or nothing for one alone."""
-    paths = [folder] if isinstance(folder, str | Path) else folder
-    folders = [Project.load(path).folder for path in paths]
-    if len(folders) == 1:
-        return {"": folders[0]}
-    names = [path.resolve().name for path in folders]
+def _projects(folder: Folders) -> dict[str, Project]:
+    """Projects by the prefix of their paths: the names of their folders, or nothing for one."""
+    folders = [folder] if isinstance(folder, str | Path) else folder
+    projects = [Project.load(path) for path in folders]
+    if len(projects) == 1:
+        return {"": projects[0]}
+    names = [project.folder.resolve().name for project in projects]
     for name in names:
         if not re.fullmatch(r"[\w.-]+", name, re.ASCII) or name == "static":
             raise ValueError(
@@ -109,7 +109,7 @@ def _prefixes(folder: Folders) -> dict[str, Path]:
             )
         if names.count(name) > 1:
             raise ValueError(f"two folders are called {name!r}: rename one of them")
-    return {f"/{name}": path for name, path in zip(names, folders, strict=True)}
+    return {f"/{name}": project for name, project in zip(names, projects, strict=True)}
 
 
 def serve(
@@ -152,7 +152,8 @@ def serve(
             f"host {host!r} can be reached from other machines: add public=True (--public)"
         )
     with ExitStack() as stack:
-        locks = [stack.enter_context(lock_server(path)) for path in _prefixes(folder).values()]
+        projects = _projects(folder).values()
+        locks = [stack.enter_context(lock_server(project.folder)) for project in projects]
         app = make_app(
             folder, public=public, url=url, requests_per_second=requests_per_second,
             webhook=webhook,
