@@ -28,8 +28,8 @@ def codes(report: CheckReport, *severities: str) -> list[str]:
 
 
 def find(report: CheckReport, code: str) -> Finding:
-    (found,) = (f for f in report.findings if f.code == code)
-    return found
+    (finding,) = (f for f in report.findings if f.code == code)
+    return finding
 
 
 def table(*rows: tuple[Any, ...], **columns: Any) -> PairTable:
@@ -49,10 +49,10 @@ def test_a_clean_table_has_no_errors_and_no_warnings(seed: int) -> None:
 def test_summary_counts() -> None:
     made = simulate(pairs=200, missing=0.5, preference=0.25, annotators=2)
     report = check(made.pairs)
-    told = json.loads(json.dumps(report.to_dict()))
-    assert told["ok"] is True
-    assert {"severity", "code", "message", "count", "rows", "ids"} == set(told["findings"][0])
-    summary = told["summary"]
+    data = json.loads(json.dumps(report.to_dict()))
+    assert data["ok"] is True
+    assert {"severity", "code", "message", "count", "rows", "ids"} == set(data["findings"][0])
+    summary = data["summary"]
     assert summary.pop("prior")["n"] == 100
     assert summary == {
         "rows": 200, "pairs": 200, "items": 400, "annotators": 2, "both": 50,
@@ -76,7 +76,7 @@ TWENTY = [(k, k + 100, 0.5, 0.1) for k in range(20)]
 
 
 @pytest.mark.parametrize(
-    ("told", "code", "severity", "rows", "words"),
+    ("judged", "code", "severity", "rows", "words"),
     [
         (table(("a", "b", 0.5, 0), ("b", "b", 1, 0), ("c", "c", 1, 0)),
          "self-pair", "error", (2, 3), "paired with themselves"),
@@ -124,10 +124,10 @@ TWENTY = [(k, k + 100, 0.5, 0.1) for k in range(20)]
          "similar-names", "note", (), "different people: 'Ann', 'ann '. If they are"),
     ],
 )  # fmt: skip
-def test_faults(told: PairTable, code: str, severity: str, rows: Any, words: str) -> None:
-    found = find(check(told), code)
-    assert (found.severity, found.rows) == (severity, rows)
-    assert words in found.message
+def test_faults(judged: PairTable, code: str, severity: str, rows: Any, words: str) -> None:
+    finding = find(check(judged), code)
+    assert (finding.severity, finding.rows) == (severity, rows)
+    assert words in finding.message
 
 
 def test_distances_to_the_feasible_region_by_hand() -> None:
@@ -159,8 +159,8 @@ def test_noise_is_no_other_scale_and_no_lean(sigma: float) -> None:
     """The heaviest noise of the published experiments, on rare positives: s is near 1."""
     clean = simulate(pairs=2000, prior=0.05).pairs
     noisy = add_noise(clean.labels(), sigma=sigma, seed=1)
-    told = PairTable(clean.left, clean.right, noisy.similarity, noisy.difference, noisy=True)
-    report = check(told, prior=0.05)
+    judged = PairTable(clean.left, clean.right, noisy.similarity, noisy.difference, noisy=True)
+    report = check(judged, prior=0.05)
     assert codes(report, "error") == ["similarity-range", "difference-range"]
     assert "implied-prior" in codes(report)
     assert not {"precision", "leaning-similarity"} & set(codes(report))
@@ -174,11 +174,11 @@ def test_noise_is_no_other_scale_and_no_lean(sigma: float) -> None:
 @pytest.mark.parametrize("overlap", [0.01, 0.2])
 def test_a_lean_to_same_is_no_noise(lean: float, overlap: float) -> None:
     made = simulate(pairs=300, prior=0.37, overlap=overlap).pairs
-    told = PairTable(made.left, made.right, (made.similarity + lean).clip(0, 1), made.difference)
-    report = check(told, precision=False)
-    found = find(report, "leaning-similarity")
-    assert (found.severity, report.summary.below_parabola) == ("warning", 0)
-    assert f"{found.count} are judged too similar for it and 0 too unlike" in found.message
+    judged = PairTable(made.left, made.right, (made.similarity + lean).clip(0, 1), made.difference)
+    report = check(judged, precision=False)
+    finding = find(report, "leaning-similarity")
+    assert (finding.severity, report.summary.below_parabola) == ("warning", 0)
+    assert f"{finding.count} are judged too similar for it and 0 too unlike" in finding.message
     assert "Noise" not in find(report, "infeasible").message
     rng = np.random.default_rng(0)
     noise = lean * rng.normal(size=(2, 300))
@@ -204,31 +204,31 @@ def test_a_lean_to_same_is_no_noise(lean: float, overlap: float) -> None:
     )
 )
 def test_repeats_by_brute_force(rows: list[tuple[Any, ...]]) -> None:
-    told = table(*(row[:4] for row in rows), annotator=[row[4] for row in rows])
+    judged = table(*(row[:4] for row in rows), annotator=[row[4] for row in rows])
     contradicting, copies = set(), set()
-    for (_, one), (k, two) in itertools.combinations(enumerate(rows), 2):
-        straight = one[:2] == two[:2]
-        if one[4] != two[4] or not (straight or one[:2] == two[1::-1]):
+    for (_, first), (k, second) in itertools.combinations(enumerate(rows), 2):
+        straight = first[:2] == second[:2]
+        if first[4] != second[4] or not (straight or first[:2] == second[1::-1]):
             continue
-        other_c = two[3] if straight else -two[3]
-        gap_s = abs(one[2] - two[2])
-        if gap_s > 0.2 or abs(one[3] - other_c) > 0.2:
-            contradicting.add(frozenset((one[0], one[1])) | {one[4]})
-        both_missing = math.isnan(one[2]) and math.isnan(two[2])
-        if one[3] == other_c and (gap_s == 0 or both_missing):
+        other_c = second[3] if straight else -second[3]
+        gap_s = abs(first[2] - second[2])
+        if gap_s > 0.2 or abs(first[3] - other_c) > 0.2:
+            contradicting.add(frozenset((first[0], first[1])) | {first[4]})
+        both_missing = math.isnan(first[2]) and math.isnan(second[2])
+        if first[3] == other_c and (gap_s == 0 or both_missing):
             copies.add(k + 1)
-    found = {f.code: f for f in check(told, prior=0.5, majority="negative").findings}
-    assert (found["contradiction"].count if contradicting else 0) == len(contradicting)
-    assert ("contradiction" in found) == bool(contradicting)
-    assert ("duplicate" in found) == bool(copies)
-    assert not copies or found["duplicate"].rows == tuple(sorted(copies))[:5]
+    findings = {f.code: f for f in check(judged, prior=0.5, majority="negative").findings}
+    assert (findings["contradiction"].count if contradicting else 0) == len(contradicting)
+    assert ("contradiction" in findings) == bool(contradicting)
+    assert ("duplicate" in findings) == bool(copies)
+    assert not copies or findings["duplicate"].rows == tuple(sorted(copies))[:5]
 
 
 # ---- what can be learnt, prior and weights ----------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("s", "c", "preference", "given", "code", "severity", "learnable"),
+    ("s", "c", "preference", "known", "code", "severity", "learnable"),
     [
         (0.5, 0.1, None, {}, "learnable", "note", "everything"),
         (0.5, None, [1, 1], {}, "learnable", "note", "everything"),
@@ -245,12 +245,12 @@ def test_repeats_by_brute_force(rows: list[tuple[Any, ...]]) -> None:
     ],
 )  # fmt: skip
 def test_what_a_table_can_teach(
-    s: Any, c: Any, preference: Any, given: Any, code: str, severity: str, learnable: str
+    s: Any, c: Any, preference: Any, known: Any, code: str, severity: str, learnable: str
 ) -> None:
-    told = PairTable(
+    judged = PairTable(
         [1, 2], [3, 4], None if s is None else [s] * 2, None if c is None else [c] * 2, preference
     )
-    report = check(told, **given)
+    report = check(judged, **known)
     assert find(report, code).severity == severity
     assert report.summary.learnable == learnable
 
@@ -295,7 +295,7 @@ def test_weights_reach_the_prior() -> None:
     more = made[np.r_[np.arange(1000), np.repeat(np.flatnonzero(unlike), 2)]]
     weight = np.where(more.similarity < 0.5, 1 / 3, 1.0)
     weighted = PairTable.trusted(**(more.columns() | {"weight": weight}))
-    reports = [check(one, precision=False) for one in (made, more, weighted)]
+    reports = [check(pairs, precision=False) for pairs in (made, more, weighted)]
     usual, plain, even = (r.summary.prior.value for r in reports if r.summary.prior is not None)
     assert even == pytest.approx(usual)
     assert plain > usual + 0.1
@@ -305,38 +305,38 @@ def test_pairs_that_are_not_in_random_order() -> None:
     made = simulate(pairs=200).pairs
     assert "ordered-pairs" not in codes(check(made))
     sorted_ = PairTable(made.left, made.right, made.similarity, np.abs(made.difference))
-    found = find(check(sorted_), "ordered-pairs")
-    assert found.severity == "warning"
-    assert "The right item is the more positive" in found.message
+    finding = find(check(sorted_), "ordered-pairs")
+    assert finding.severity == "warning"
+    assert "The right item is the more positive" in finding.message
 
 
 def test_precision_is_what_plan_expects() -> None:
     message = find(check(simulate(pairs=500, prior=0.3, overlap=0.01).pairs), "precision").message
-    told = float(message.split("±")[1].split(";")[0])
+    width = float(message.split("±")[1].split(";")[0])
     # An overlap of 1% is a strength of 2·2.3263.
     wanted = expected_half_width(500, accuracy=0.95, prior=0.3, strength=4.6526)
-    assert told == pytest.approx(wanted, rel=0.15)
+    assert width == pytest.approx(wanted, rel=0.15)
 
 
 # ---- items and arguments ----------------------------------------------------------------------
 
 
 def test_what_the_items_tell() -> None:
-    told = table((1, 2, 0.5, 0.1), (2, 7, 0.5, 0.1), (9, 7, 0.5, 0.1))
+    judged = table((1, 2, 0.5, 0.1), (2, 7, 0.5, 0.1), (9, 7, 0.5, 0.1))
     for items in ([1, 2, 3], ["1", "2", "3"], ItemTable([1, 2, 3], np.zeros((3, 1)))):
-        report = check(told, items=items)
+        report = check(judged, items=items)
         unknown = find(report, "unknown-item")
         assert (unknown.severity, unknown.rows, unknown.ids) == ("error", (2, 3), (7, 9))
         assert find(report, "unjudged-items").count == 1
-    told = PairTable([1, 2, 3], [2, "", ""], [0.5, *[np.nan] * 2], None, label=[np.nan, 1, 0])
-    assert "unjudged-items" not in codes(check(told, items=[1, 2, 3]))
-    assert find(check(told, items=[1, 2, 3, 4]), "unjudged-items").count == 1
-    assert "unjudged-items" not in codes(check(told, items=[1, 2, 3, 1]))
-    told, constant = table((7, 8, 0.5, 0.1)), ItemTable(["007", "8"], np.ones((2, 3)))
-    report = check(told, items=constant)
+    judged = PairTable([1, 2, 3], [2, "", ""], [0.5, *[np.nan] * 2], None, label=[np.nan, 1, 0])
+    assert "unjudged-items" not in codes(check(judged, items=[1, 2, 3]))
+    assert find(check(judged, items=[1, 2, 3, 4]), "unjudged-items").count == 1
+    assert "unjudged-items" not in codes(check(judged, items=[1, 2, 3, 1]))
+    judged, constant = table((7, 8, 0.5, 0.1)), ItemTable(["007", "8"], np.ones((2, 3)))
+    report = check(judged, items=constant)
     assert "have '007': write ids alike" in find(report, "unknown-item").message
     assert "the same features (3)" in find(report, "constant-features").message
-    assert "constant-features" not in codes(check(told, items=ItemTable([8], np.ones((1, 3)))))
+    assert "constant-features" not in codes(check(judged, items=ItemTable([8], np.ones((1, 3)))))
     made = simulate(pairs=60, annotators=2)
     alike = made.pairs.changed(difference=None)
     assert check(alike, items=made.items, majority="negative", precision=False).ok
@@ -348,8 +348,8 @@ def test_what_the_items_tell() -> None:
 def test_groups_of_one_share_teach_nothing(shares: tuple[float, float], learnable: str) -> None:
     """The same number for every item has these shares."""
     numbers = np.arange(10)
-    given = {"share": np.take(shares, numbers % 2), "group": numbers % 2}
-    report = check(PairTable(numbers, [""] * 10, None, None, **given), items=numbers)
+    columns = {"share": np.take(shares, numbers % 2), "group": numbers % 2}
+    report = check(PairTable(numbers, [""] * 10, None, None, **columns), items=numbers)
     wanted = "one-value" if learnable == "nothing" else "learnable"
     assert report.summary.learnable == learnable
     assert sorted(codes(report)) == sorted([wanted, "single-items"])
@@ -365,9 +365,9 @@ def test_pairs_that_were_chosen_by_their_features(chosen: str) -> None:
         right = right[distance.argmin(1) if chosen == "near" else distance.argmax(1)]
     r = 1 / (1 + np.exp(-3 * x[:, 0]))
     labels = PairLabels.from_posteriors(r[left], r[right])
-    told = PairTable(left, right, labels.similarity, labels.difference)
+    judged = PairTable(left, right, labels.similarity, labels.difference)
     shuffled = rng.permutation(400)
-    report = check(told, items=ItemTable(shuffled, x[shuffled]), precision=False)
+    report = check(judged, items=ItemTable(shuffled, x[shuffled]), precision=False)
     assert ("dependent-ends" in codes(report, "warning")) == (chosen != "at random")
     if chosen != "at random":
         how = {"near": "more alike", "far": "less alike"}[chosen]
@@ -375,16 +375,16 @@ def test_pairs_that_were_chosen_by_their_features(chosen: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given_", "message"),
+    ("known", "message"),
     [
         ({"prior": 0.0}, r"prior must lie in \(0, 1\); got 0"),
         ({"majority": "none"}, "majority must be 'positive' or 'negative'; got 'none'"),
         ({"prior": 0.3, "majority": "positive"}, "prior 0.3 makes the negative class the majority"),
     ],
 )
-def test_wrong_arguments(given_: dict[str, Any], message: str) -> None:
+def test_wrong_arguments(known: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        check(table((1, 2, 0.5, 0.1)), **given_)
+        check(table((1, 2, 0.5, 0.1)), **known)
     with pytest.raises(ValueError, match="table has no rows"):
         check(PairTable([], [], [], []))
 
@@ -396,7 +396,7 @@ def test_no_table_breaks_the_checks(data: st.DataObject) -> None:
     n = data.draw(st.integers(1, 40))
     maybe = st.one_of(st.just(NAN), st.floats(-3, 3), st.sampled_from([0.0, 0.5, 1.0]))
     some = lambda values: data.draw(st.lists(values, min_size=n, max_size=n))  # noqa: E731
-    told = PairTable(
+    judged = PairTable(
         some(st.integers(0, 9)),
         some(st.integers(0, 9)),
         some(maybe),
@@ -407,16 +407,16 @@ def test_no_table_breaks_the_checks(data: st.DataObject) -> None:
         noisy=True,
     )
     items = ItemTable(range(10), np.random.default_rng(n).normal(size=(10, 2)))
-    report = check(told, items=items, prior=data.draw(st.sampled_from([None, 0.2, 0.5])))
+    report = check(judged, items=items, prior=data.draw(st.sampled_from([None, 0.2, 0.5])))
     json.dumps(report.to_dict(), allow_nan=False)
 
 
 def test_rows_about_one_item_are_counted_and_other_rows_keep_their_numbers() -> None:
-    told = PairTable(
+    judged = PairTable(
         ["a", "b", "c"], ["", "c", "a"], [NAN, 0.9, 0.9], [NAN, 0.8, 0.0],
         label=["positive", "", ""],
     )  # fmt: skip
-    report = check(told)
+    report = check(judged)
     assert find(report, "single-items").count == 1
     assert find(report, "infeasible").rows == (2,)
     order = [f.severity for f in report.findings]

@@ -81,7 +81,7 @@ def test_the_wrong_person_is_never_named(name: str, seed: int) -> None:
     rng, n = np.random.default_rng(seed), 80
     honest = np.asarray(PairLabels.from_posteriors(*rng.beta(0.5, 0.5, (2, n))).to_array())
 
-    def said(how: str) -> Any:
+    def answers_of(how: str) -> Any:
         near = honest + 0.02 * rng.normal(size=honest.shape)
         anything = np.stack([rng.random(n), rng.uniform(-1, 1, n)], 1)
         return {
@@ -95,31 +95,30 @@ def test_the_wrong_person_is_never_named(name: str, seed: int) -> None:
             "reversed": near * np.array([1, -1]),
         }[how].clip([0, -1], [1, 1])
 
-    answers = np.concatenate([said(how) for how in people])
+    answers = np.concatenate([answers_of(how) for how in people])
     ends = np.tile(np.arange(2 * n).reshape(-1, 2), (len(people), 1))
     who = [f"a{k}" for k in np.repeat(np.arange(len(people)), n)]
     report = check(PairTable(*ends.T, *answers.T, annotator=who), precision=False)
-    found = {f.code: f.ids for f in report.findings if "annotator" in f.code}
-    assert found == expected
+    assert {f.code: f.ids for f in report.findings if "annotator" in f.code} == expected
 
 
 def test_preferences_that_run_against_those_of_others() -> None:
     sides = np.random.default_rng(0).choice([-1, 1], 40)
     ends = np.tile(np.arange(80).reshape(-1, 2), (3, 1))
-    told = PairTable(
+    judged = PairTable(
         *ends.T, None, None, np.concatenate([sides, sides, -sides]),
         annotator=np.repeat(["ann", "bob", "cy"], 40),
     )  # fmt: skip
-    assert find(check(told), "reversed-annotator").ids == ("cy",)
+    assert find(check(judged), "reversed-annotator").ids == ("cy",)
     turned = np.where((np.arange(120) >= 80)[:, None], ends[:, ::-1], ends)
     assert "reversed-annotator" not in codes(
-        check(PairTable(*turned.T, None, None, told.preference, annotator=told.annotator))
+        check(PairTable(*turned.T, None, None, judged.preference, annotator=judged.annotator))
     )
 
 
 def test_other_annotators_may_think_otherwise() -> None:
-    told = table(("a", "b", 0.9, 0.0), ("a", "b", 0.5, 0.0), annotator=["x", "y"])
-    assert not {"contradiction", "duplicate"} & set(codes(check(told)))
+    judged = table(("a", "b", 0.9, 0.0), ("a", "b", 0.5, 0.0), annotator=["x", "y"])
+    assert not {"contradiction", "duplicate"} & set(codes(check(judged)))
 
 
 def test_answers_that_fit_together_but_not_the_items_show_with_the_features() -> None:
@@ -145,11 +144,11 @@ def test_one_careful_person_wins_against_two_who_answer_at_random_but_consistent
     x = rng.normal(size=(2 * count, 5))
     r = 1 / (1 + np.exp(0.3 - x @ [2.4, -1.6, 1.0, 0.0, 0.0]))
     posteriors = ((r[::2], r[1::2]), *rng.random((2, 2, count)))
-    said = [PairLabels.from_posteriors(*two).to_array() for two in posteriors]
+    answers = [PairLabels.from_posteriors(*both).to_array() for both in posteriors]
     ends = np.arange(2 * count).reshape(-1, 2)
     tables = [
-        Judgements.from_pairs(ends, np.round(told, 3), [name] * count)
-        for name, told in zip("abc", said, strict=True)
+        Judgements.from_pairs(ends, np.round(labels, 3), [name] * count)
+        for name, labels in zip("abc", answers, strict=True)
     ]
     if not shared:  # every pair has one answer, of either of them
         turn = rng.integers(3, size=count)
@@ -159,7 +158,7 @@ def test_one_careful_person_wins_against_two_who_answer_at_random_but_consistent
         table.ends, table.labels(), annotator=table.annotator
     )
     careful, *others = model.annotators_
-    assert careful.guesses < 0.05 and all(one.guesses > 0.8 for one in others)
+    assert careful.guesses < 0.05 and all(other.guesses > 0.8 for other in others)
     assert np.mean((model.predict(x) > 0) == (r > 0.5)) > 0.95
     if shared:  # the answers alone do not tell who is right, and nobody is accused
         (doubt,) = Crowd.of(table).doubts()

@@ -16,7 +16,7 @@ import pytest
 from pyarrow import parquet
 from sklearn.linear_model import LogisticRegression
 
-from model_folders import fitted, plain, probability, run, simulated
+from model_folders import answer, fitted, plain, probability, run, simulated
 from pairlearn import progress as bars
 from pairlearn.cli.models import rows_in
 from pairlearn.data.simulation import Simulation
@@ -53,19 +53,19 @@ def test_columns_and_values(made: Any, tmp_path: Path) -> None:
     out = tmp_path / "new" / "predictions.csv"
     result = predict(folder, out)
     assert (result.exit_code, result.stderr) == (0, "")
-    told = read(out)
-    assert list(told) == ["id", "label", "probability"]
-    assert told["id"] == [str(i) for i in simulation.items.ids]
+    rows = read(out)
+    assert list(rows) == ["id", "label", "probability"]
+    assert rows["id"] == [str(i) for i in simulation.items.ids]
     expected = probability(classifier, simulation.items.features)
     assert numbers(out) == pytest.approx(expected, abs=1e-5)
-    assert told["label"] == ["1" if p > 0.5 else "-1" for p in numbers(out)]
+    assert rows["label"] == ["1" if p > 0.5 else "-1" for p in numbers(out)]
     positive = int((expected > 0.5).sum())
     line = f"400 items, {positive} positive ({positive / 400:.1%}): {out}"
     assert plain(result.stdout) == plain(line)
     result = predict(folder, out, "--threshold", 0.9, "--json", "--force")
-    found = json.loads(result.stdout)["positive"]
-    assert found == (numbers(out) > 0.9).sum() == read(out)["label"].count("1")
-    assert 0 < found < positive
+    fewer = json.loads(result.stdout)["positive"]
+    assert fewer == (numbers(out) > 0.9).sum() == read(out)["label"].count("1")
+    assert 0 < fewer < positive
 
 
 def test_all_formats_and_orders_of_columns_agree(made: Any, tmp_path: Path) -> None:
@@ -154,13 +154,13 @@ def test_features_that_overflow_are_named(made: Any, tmp_path: Path) -> None:
     assert not out.exists()
 
 
-def test_values_far_outside_of_training_are_counted(made: Any, tmp_path: Path) -> None:
+def test_values_far_outside_of_training_are_counted(tmp_path: Path) -> None:
     """Skewed columns and those that hardly ever differ raise no alarm."""
     rng = np.random.default_rng(0)
-    told = simulated(tmp_path, seed=3)
-    x = np.c_[rng.lognormal(size=len(told.items)), np.arange(len(told.items)) == 5]
+    made = simulated(tmp_path, seed=3)
+    x = np.c_[rng.lognormal(size=len(made.items)), np.arange(len(made.items)) == 5]
     names = ("income", "rare")
-    train = replace(told, items=ItemTable(told.items.ids, x, names))
+    train = replace(made, items=ItemTable(made.items.ids, x, names))
     fitted(train, epochs=1).save(tmp_path / "model")
     low, high = x[:, 0].min(), x[:, 0].max()
     fine = np.c_[[*x[:, 0], 1.9 * high, low], [*x[:, 1], 9, 0]]
@@ -240,12 +240,12 @@ def test_memory_does_not_grow_with_the_file(made: Any, tmp_path: Path, suffix: s
 # ---- ONNX -------------------------------------------------------------------------------------
 
 
-def answers(path: Path, x: np.ndarray[Any, Any]) -> dict[str, np.ndarray[Any, Any]]:
+def onnx_outputs(path: Path, x: np.ndarray[Any, Any]) -> dict[str, np.ndarray[Any, Any]]:
     pytest.importorskip("onnx")
     onnxruntime = pytest.importorskip("onnxruntime")
     session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
     values = session.run(None, {"x": x.astype(np.float32)})
-    return dict(zip([one.name for one in session.get_outputs()], values, strict=True))
+    return dict(zip([output.name for output in session.get_outputs()], values, strict=True))
 
 
 def test_an_exported_file_gives_the_probabilities(made: Any, tmp_path: Path) -> None:
@@ -255,13 +255,13 @@ def test_an_exported_file_gives_the_probabilities(made: Any, tmp_path: Path) -> 
     first, second = result.stdout.splitlines()
     assert first == f"{out}: x (n, 2) to logit and probability of class 1"
     assert second.startswith("  onnxruntime and torch differ by ")
-    expected, found = probability(classifier, x), answers(out, x)
+    expected, outputs = probability(classifier, x), onnx_outputs(out, x)
     assert classifier.shift_ != 0
-    assert found["probability"] == pytest.approx(expected, abs=1e-5)
-    assert found["logit"] == pytest.approx(np.log(expected / (1 - expected)), rel=1e-3, abs=1e-4)
-    told = json.loads(run("export", folder / "model", out, "--force", "--json").stdout)
-    assert (told["features"], told["classes"]) == (["x1", "x2"], [-1, 1])
-    assert 0 <= told["difference"] < 1e-5
+    assert outputs["probability"] == pytest.approx(expected, abs=1e-5)
+    assert outputs["logit"] == pytest.approx(np.log(expected / (1 - expected)), rel=1e-3, abs=1e-4)
+    summary = answer("export", folder / "model", out, "--force")
+    assert (summary["features"], summary["classes"]) == (["x1", "x2"], [-1, 1])
+    assert 0 <= summary["difference"] < 1e-5
 
 
 def test_features_far_from_zero_keep_their_precision(tmp_path: Path) -> None:
@@ -275,8 +275,8 @@ def test_features_far_from_zero_keep_their_precision(tmp_path: Path) -> None:
     classifier.fit(x, labels)
     classifier.export_onnx(tmp_path / "model.onnx")
     instances = x.reshape(-1, 2)
-    found = answers(tmp_path / "model.onnx", instances)["probability"]
-    assert found == pytest.approx(probability(classifier, instances), abs=1e-5)
+    exported = onnx_outputs(tmp_path / "model.onnx", instances)["probability"]
+    assert exported == pytest.approx(probability(classifier, instances), abs=1e-5)
     classifier = PairClassifier(model=LogisticRegression(), random_state=0).fit(x - 1e6, labels)
     with pytest.raises(TypeError, match="a scikit-learn LogisticRegression, which skl2onnx"):
         classifier.export_onnx(tmp_path / "other.onnx")
@@ -289,5 +289,5 @@ def test_images_of_a_model_that_reads_vectors(tmp_path: Path, standardize: bool)
     classifier.fit(pairs, np.tile([[0.6, 0.1], [0.7, -0.1]], (20, 1)))
     classifier.export_onnx(tmp_path / "model.onnx")
     images = pairs[:, 0]
-    found = answers(tmp_path / "model.onnx", images.reshape(40, 9))["probability"]
-    assert found == pytest.approx(classifier.predict_proba(images)[:, 1], abs=1e-5)
+    exported = onnx_outputs(tmp_path / "model.onnx", images.reshape(40, 9))["probability"]
+    assert exported == pytest.approx(classifier.predict_proba(images)[:, 1], abs=1e-5)

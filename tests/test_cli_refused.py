@@ -1,4 +1,4 @@
-"""What commands refuse: wrong requests, files that cannot be used, places that are taken."""
+"""Wrong requests, unusable files, and outputs that must not be replaced."""
 
 from __future__ import annotations
 
@@ -82,10 +82,7 @@ REFUSED = [
     ("predict model items.csv --ids none.npy --out p.csv", "ids is for .npy features; items.csv"),
     ("predict none items.csv --out p.csv", "none: there is no such folder"),
     ("predict items.csv items.csv --out p.csv", "items.csv: is a file; a model is a folder"),
-    (
-        "predict folder.csv items.csv --out p.csv",
-        "folder.csv: holds no model, for it has no config.json",
-    ),
+    ("predict folder.csv items.csv --out p.csv", "holds no model, for it has no config.json"),
     ("export model m.pt", "m.pt has the suffix '.pt'; exported models are .onnx"),
     ("export model there.onnx", "there.onnx is there already: choose another file, or --force"),
     ("export model model/m.onnx", "model holds nothing but its model: choose another folder"),
@@ -95,10 +92,7 @@ REFUSED = [
     (f"{JUDGED} --at-least 95", "--at-least must lie in (0, 1); got 95"),
     (f"{JUDGED} --confidence 95", "confidence must lie in (0, 1); got 95"),
     (f"{JUDGED} --prior 3", "prior must lie in (0, 1); got 3"),
-    (
-        f"{JUDGED} --positive 1",
-        "--positive is a class of --labelled, which",
-    ),
+    (f"{JUDGED} --positive 1", "--positive is a class of --labelled, which"),
     (f"{JUDGED} --cost 1", "--cost must be two numbers, of a false posit"),
     (f"{JUDGED} --cost=-1,2", "cost must be finite, not negative and not"),
     (f"{FIT} --holdout 1", "--holdout must lie in [0, 1); got 1"),
@@ -196,7 +190,7 @@ def test_refused(
     before = {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
     result = run(*shlex.split(line))
     assert (result.exit_code, result.stdout) == (2, "")
-    said = " ".join(result.stderr.replace("│", " ").split())
-    assert message.replace("{}", "given.csv").strip() in said
-    assert said.startswith((f"pairlearn {line.split()[0]}: ", "Usage: "))
+    error = " ".join(result.stderr.replace("│", " ").split())
+    assert message.replace("{}", "given.csv").strip() in error
+    assert error.startswith((f"pairlearn {line.split()[0]}: ", "Usage: "))
     assert {path: path.stat().st_mtime_ns for path in folder.rglob("*")} == before

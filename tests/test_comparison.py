@@ -46,33 +46,33 @@ def test_what_is_ranked_is_what_pair_classifier_trains(
     options = {"model": model, "epochs": 3, "batch_size": 32, "learning_rate": 1e-3}
     some: dict[str, Any] = {"missing": 0.4, "preference": 0.2, "repeated": 0.2, "annotators": 2}
     made = simulate("gaussians", pairs=90, seed=3, **(some if mixed else {}))
-    ends, told, preference = made.pairs.ids(), made.pairs.to_array(), made.pairs.preference
+    ends, answers, preference = made.pairs.ids(), made.pairs.to_array(), made.pairs.preference
     weight = np.random.default_rng(0).uniform(0.2, 3, len(ends))
-    fitted: list[Any] = []
-    whole = comparison._held_out
+    folds: list[Any] = []
+    held_out = comparison._held_out
 
-    def looking(folds: Any, *rest: Any) -> Any:
-        fitted.extend(folds)
-        return whole(folds, *rest)
+    def record(parts: Any, *rest: Any) -> Any:
+        folds.extend(parts)
+        return held_out(parts, *rest)
 
-    monkeypatch.setattr(comparison, "_held_out", looking)
+    monkeypatch.setattr(comparison, "_held_out", record)
     models: list[dict[str, Decide]] = []
     names = ["likelihood-abs", "sconfconfdiff-relu", "confdiff-none"]
     compare(
-        made.items.features, ends, told, weight=weight, preference=preference, methods=names,
-        prior=0.3, folds=2, after_fold=lambda found: models.append(dict(found)), device="cpu",
+        made.items.features, ends, answers, weight=weight, preference=preference, methods=names,
+        prior=0.3, folds=2, after_fold=lambda fitted: models.append(dict(fitted)), device="cpu",
         precision="float64", **options,
     )  # fmt: skip
     x = made.items.features
-    for fold, found in zip(fitted, models, strict=True):
-        for name, decide in found.items():
-            one = PairClassifier(
+    for fold, by_name in zip(folds, models, strict=True):
+        for name, decide in by_name.items():
+            classifier = PairClassifier(
                 risk=name, prior=0.3, device="cpu", precision="float64", preprocessor=x,
                 random_state=fold.seed, **options,
             )  # fmt: skip
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", PriorMismatchWarning)  # three epochs learn none
-                z = one.fit(None, fold.training).decision_function(x)
+                z = classifier.fit(None, fold.training).decision_function(x)
             assert decide(x) == pytest.approx(z, abs=1e-5 * np.abs(z).max())
 
 
@@ -87,53 +87,53 @@ def test_intervals_hold_the_true_accuracies_of_the_models_and_the_order_is_right
             decided = decide(fresh.items.features) > 0
             right.setdefault(name, []).append(float((decided == fresh.positive).mean()))
 
-    found = compare(
+    ranking = compare(
         x, pairs, add_noise(labels, 0.5, seed=0), methods=["sconf-none", *TWO], prior=0.45,
         after_fold=look, folds=3, **QUICK,
     )  # fmt: skip
-    assert [row.name for row in found.rows][2] == "sconf-none"
-    assert not found.rows[2].tie
-    assert found.rows[2].difference.high < 0
-    for row in found.rows:
+    assert [row.name for row in ranking.rows][2] == "sconf-none"
+    assert not ranking.rows[2].tie
+    assert ranking.rows[2].difference.high < 0
+    for row in ranking.rows:
         assert len(right[row.name]) == 3
         assert row.accuracy.low <= np.mean(right[row.name]) <= row.accuracy.high
 
 
 def test_ties_are_grouped_and_methods_that_coincide_are_shown_once() -> None:
     x, pairs, labels = table(150)
-    found = compare(x, pairs, labels, methods=["nonnegative", "likelihood-abs"], **QUICK)
+    ranking = compare(x, pairs, labels, methods=["nonnegative", "likelihood-abs"], **QUICK)
     # On feasible labels no partial risk of the non-negative member is negative.
-    first, *others = [row for row in found.rows if row.name.startswith("nonnegative")]
+    first, *others = [row for row in ranking.rows if row.name.startswith("nonnegative")]
     assert first.same_as is None
     assert [row.same_as for row in others] == [first.name] * 2
     assert {row.accuracy for row in others} == {first.accuracy}
-    assert found.ties == tuple(row.name for row in found.rows[1:] if row.difference.high >= 0)
-    assert not found.best.tie
+    assert ranking.ties == tuple(row.name for row in ranking.rows[1:] if row.difference.high >= 0)
+    assert not ranking.best.tie
     title = "nonnegative-abs (= nonnegative-relu, nonnegative-none)"
-    assert {line[0] for line in found.table()} == {title, "likelihood-abs"}
-    assert str(found).count("nonnegative-none") == found.verdict.count("nonnegative-none") == 1
-    best, other = (line[0] for line in found.table())
-    tied = f"cannot be told from it: {other}" if found.rows[-1].tie else "no other comes near it"
-    assert found.verdict == f"best: {best}; {tied}"
+    assert {line[0] for line in ranking.table()} == {title, "likelihood-abs"}
+    assert str(ranking).count("nonnegative-none") == ranking.verdict.count("nonnegative-none") == 1
+    best, other = (line[0] for line in ranking.table())
+    tied = f"cannot be told from it: {other}" if ranking.rows[-1].tie else "no other comes near it"
+    assert ranking.verdict == f"best: {best}; {tied}"
 
 
 def test_all_methods_by_default_and_the_same_again() -> None:
     x, pairs, labels = table(120)
     calls: list[tuple[int, int]] = []
     options = QUICK | {"epochs": 2, "folds": 2}
-    found = compare(x, pairs, labels, progress=lambda *at: calls.append(at), **options)
-    assert {row.name for row in found.rows} == set(default_methods())
+    ranking = compare(x, pairs, labels, progress=lambda *at: calls.append(at), **options)
+    assert {row.name for row in ranking.rows} == set(default_methods())
     assert calls == [(50, 200), (100, 200), (150, 200), (200, 200)]
-    assert (found.pairs, found.tested, found.dropped, found.folds) == (120, 120, 0, 2)
-    assert found.prior == pytest.approx(0.3, abs=0.06)
-    values = [row.accuracy.value for row in found.rows]
+    assert (ranking.pairs, ranking.tested, ranking.dropped, ranking.folds) == (120, 120, 0, 2)
+    assert ranking.prior == pytest.approx(0.3, abs=0.06)
+    values = [row.accuracy.value for row in ranking.rows]
     assert values == sorted(values, reverse=True)
-    # Who is the majority is found if it is not told.
-    assert compare(x, pairs, labels, **options | {"majority": None}) == found
-    assert compare(x, pairs, labels, seed=1, methods=TWO, **options) != found
-    told = json.loads(json.dumps(found.to_dict()))
-    assert (told["best"], told["methods"][0]["name"]) == (found.best.name,) * 2
-    assert {"accuracy", "difference", "tie", "same_as"} < set(told["methods"][0])
+    # Who is the majority is ranking if it is not told.
+    assert compare(x, pairs, labels, **options | {"majority": None}) == ranking
+    assert compare(x, pairs, labels, seed=1, methods=TWO, **options) != ranking
+    data = json.loads(json.dumps(ranking.to_dict()))
+    assert (data["best"], data["methods"][0]["name"]) == (ranking.best.name,) * 2
+    assert {"accuracy", "difference", "tie", "same_as"} < set(data["methods"][0])
 
 
 def test_repeats_split_anew_and_count() -> None:
@@ -150,38 +150,42 @@ def test_what_tests_models_and_what_is_lost() -> None:
     """Preferences train and do not test; of recurring items pairs are lost, and that is said."""
     for options, dropped in (({"missing": 0.5, "preference": 0.2}, False), ({"items": 60}, True)):
         made = simulate("gaussians", pairs=200, overlap=0.1, **options)
-        told = made.pairs[made.pairs.left != made.pairs.right]
-        found = compare(
-            made.items, told.ids(), told.to_array(), preference=told.preference,
+        judged = made.pairs[made.pairs.left != made.pairs.right]
+        ranking = compare(
+            made.items, judged.ids(), judged.to_array(), preference=judged.preference,
             methods=TWO, folds=2, **QUICK,
         )  # fmt: skip
-        assert found.pairs == len(told) and found.tested + found.dropped == told.judged.sum()
-        assert bool(found.dropped) == dropped
-        lost = [text for text in found.warnings if "in different folds and tested no model" in text]
+        assert (
+            ranking.pairs == len(judged) and ranking.tested + ranking.dropped == judged.judged.sum()
+        )
+        assert bool(ranking.dropped) == dropped
+        lost = [
+            text for text in ranking.warnings if "in different folds and tested no model" in text
+        ]
         assert bool(lost) == dropped
-        assert all(row.accuracy.value > 0.75 for row in found.rows)
+        assert all(row.accuracy.value > 0.75 for row in ranking.rows)
 
 
 @pytest.mark.parametrize("kept", [0, 1])
 def test_one_kind_of_judgement_needs_the_prior(kept: int) -> None:
     x, pairs, labels = table(120)
-    told = labels.to_array()
-    told[:, 1 - kept] = np.nan
+    answers = labels.to_array()
+    answers[:, 1 - kept] = np.nan
     family = ("sconf-abs", "confdiff-abs")[kept]
     options = QUICK | {"methods": ["likelihood-abs", family], "folds": 2, "learning_rate": 0.05}
     with pytest.raises(ValueError, match="alone, which does not fix the accuracy"):
-        compare(x, pairs, told, **options)
-    found = compare(x, pairs, told, prior=0.3, **options)
-    assert found.best.accuracy.value > 0.75
+        compare(x, pairs, answers, **options)
+    ranking = compare(x, pairs, answers, prior=0.3, **options)
+    assert ranking.best.accuracy.value > 0.75
 
 
 def test_methods_that_the_prior_rules_out() -> None:
     x, pairs, labels = table(60, prior=0.5)
     options = QUICK | {"epochs": 1, "folds": 2}
-    found = compare(x, pairs, labels, prior=0.5, **options)
-    assert not any(row.name.startswith(("sconf-", "convex")) for row in found.rows)
-    assert len(found.rows) == 12
-    assert "left out, because undefined at a class prior of ½: sconf-abs" in found.warnings[-2]
+    ranking = compare(x, pairs, labels, prior=0.5, **options)
+    assert not any(row.name.startswith(("sconf-", "convex")) for row in ranking.rows)
+    assert len(ranking.rows) == 12
+    assert "left out, because undefined at a class prior of ½: sconf-abs" in ranking.warnings[-2]
     wrong = compare(x, pairs, labels, prior=0.1, methods=TWO, **options)
     assert wrong.prior == 0.1 and "the stated class prior is 0.1" in wrong.warnings[0]
     with pytest.raises(ValueError, match="method 'sconf-abs': sconf is undefined at prior ½"):
@@ -198,10 +202,10 @@ def test_models_that_diverge_decide_negative_and_are_named(
 
     monkeypatch.setattr(comparison, "_train_together", broken)
     x, pairs, labels = table(300)
-    found = compare(x, pairs, labels, methods=TWO, **QUICK | {"folds": 2})
-    assert found.rows[1].name == "confdiff-none"
-    assert found.rows[1].accuracy.value == pytest.approx(0.7, abs=0.06)
-    assert "confdiff-none: training diverged, some outputs are not numbers" in found.warnings
+    ranking = compare(x, pairs, labels, methods=TWO, **QUICK | {"folds": 2})
+    assert ranking.rows[1].name == "confdiff-none"
+    assert ranking.rows[1].accuracy.value == pytest.approx(0.7, abs=0.06)
+    assert "confdiff-none: training diverged, some outputs are not numbers" in ranking.warnings
 
 
 @pytest.mark.parametrize(
@@ -228,7 +232,7 @@ def test_bad_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
     itself = pairs.copy()
     itself[3, 1] = itself[3, 0]
     with monkeypatch.context() as patch, pytest.raises(ValueError, match="row 3 pairs an item wi"):
-        patch.setattr(comparison, "listen", None)  # nothing is trained before
+        patch.setattr(comparison, "_corrected", None)  # nothing is trained before
         compare(x, itself, labels, methods=TWO, **QUICK)
     star = np.stack([np.zeros(40, int), np.arange(1, 41)], 1)
     with pytest.raises(ValueError, match="pairs to train and to test the models of every fold"):
@@ -252,14 +256,14 @@ def test_accuracies_are_those_of_estimate_accuracy() -> None:
     weight = rng.uniform(0.5, 2, size=400)
     logits = [(item_z + scale * rng.normal(size=150))[items] for scale in (0.5, 2.0, 0.0)]
     options: dict[str, Any] = {"weight": weight, "items": items, "confidence": 0.9}
-    found = rank("012", logits, labels, **options)
-    assert found[0].name == "2"
-    for row in found:
+    ranking = rank("012", logits, labels, **options)
+    assert ranking[0].name == "2"
+    for row in ranking:
         alone = estimate_accuracy(*logits[int(row.name)].T, labels, **options)
         assert (row.accuracy.value, row.accuracy.low, row.accuracy.high) == pytest.approx(
             (alone.value, alone.low, alone.high), abs=1e-12
         )
-        gap = row.accuracy.value - found[0].accuracy.value
+        gap = row.accuracy.value - ranking[0].accuracy.value
         assert row.difference.value == pytest.approx(gap, abs=1e-12)
 
 
@@ -291,11 +295,11 @@ def test_intervals_of_all_differences_hold_together() -> None:
     tables, held = 60, 0
     for _ in range(tables):
         z, outputs = population(150)
-        found = rank("012", outputs, PairLabels.from_posteriors(*posteriors(z).T))
-        gaps = [truth[int(row.name)] - truth[int(found[0].name)] for row in found]
+        ranking = rank("012", outputs, PairLabels.from_posteriors(*posteriors(z).T))
+        gaps = [truth[int(row.name)] - truth[int(ranking[0].name)] for row in ranking]
         held += all(
             row.difference.low <= gap <= row.difference.high
-            for row, gap in zip(found, gaps, strict=True)
+            for row, gap in zip(ranking, gaps, strict=True)
         )
     # 95% at least, as these cover the differences to the best only; ±3 standard errors.
     assert 0.95 - 3 * np.sqrt(0.95 * 0.05 / tables) <= held / tables
@@ -303,8 +307,8 @@ def test_intervals_of_all_differences_hold_together() -> None:
 
 @pytest.mark.parametrize(("count", "range_"), [(2, 2.772), (3, 3.314), (5, 3.858), (10, 4.474)])
 def test_quantiles_of_independent_variables_are_tukeys(count: int, range_: float) -> None:
-    found = largest_deviation(np.eye(count) * 4, 0.95, 1e9, differences=True)
-    assert found == pytest.approx(range_ / np.sqrt(2), rel=0.015)
+    ranking = largest_deviation(np.eye(count) * 4, 0.95, 1e9, differences=True)
+    assert ranking == pytest.approx(range_ / np.sqrt(2), rel=0.015)
 
 
 def test_quantiles_ignore_copies_and_widen_for_few_items() -> None:
@@ -315,8 +319,8 @@ def test_quantiles_ignore_copies_and_widen_for_few_items() -> None:
         (np.zeros((3, 3)), 1e9, 1.96),
         (one, 12, 2.228),  # Student's t with 10 degrees of freedom
     ):
-        found = largest_deviation(covariance, 0.95, ends, differences=True)
-        assert found == pytest.approx(wanted, rel=0.015)
+        ranking = largest_deviation(covariance, 0.95, ends, differences=True)
+        assert ranking == pytest.approx(wanted, rel=0.015)
     # Of ten independent variables themselves: Φ(x)^10 = 0.975 with both signs.
     assert largest_deviation(np.eye(10), 0.95, 1e9) == pytest.approx(2.80, rel=0.015)
 
@@ -330,9 +334,9 @@ def test_a_classifier_that_never_decides_is_judged_by_the_prior_of_the_others() 
     alone = estimate_accuracy(-np.ones(2000), -np.ones(2000), labels)
     assert alone.low < 0.35
     assert alone.high > 0.65
-    found = rank(["never", "always", "right"], [-np.ones_like(z), np.ones_like(z), z], labels)
-    assert [row.name for row in found] == ["right", "never", "always"]
-    values = [row.accuracy.value for row in found]
+    ranking = rank(["never", "always", "right"], [-np.ones_like(z), np.ones_like(z), z], labels)
+    assert [row.name for row in ranking] == ["right", "never", "always"]
+    values = [row.accuracy.value for row in ranking]
     assert values == pytest.approx([1.0, 0.7, 0.3], abs=0.03)
-    assert found[1].accuracy.low > 0.6
-    assert found[1].difference.high < -0.2
+    assert ranking[1].accuracy.low > 0.6
+    assert ranking[1].difference.high < -0.2

@@ -46,9 +46,9 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     )
     model = PairClassifier(model="linear", epochs=15, early_stopping=True, random_state=0)
     model.fit(other.items.features[other.pairs.ids()], other.pairs.labels())
-    found = model.evaluate(data.items.features[data.pairs.ids()], data.pairs.labels())
-    told = measure(model, data.items, data.pairs, found, names=("pumps", "pairs.csv"))
-    write_page(files["model"], build_model_report(told))
+    evaluation = model.evaluate(data.items.features[data.pairs.ids()], data.pairs.labels())
+    measured = measure(model, data.items, data.pairs, evaluation, names=("pumps", "pairs.csv"))
+    write_page(files["model"], build_model_report(measured))
     return files
 
 
@@ -70,8 +70,8 @@ def _own(route: Any, reports: dict[str, Path]) -> bool:
 def test_opens_quietly_loads_nothing_sorts_and_prints(
     page: Page, reports: dict[str, Path], report: str
 ) -> None:
-    heard, asked = complaints(page), []
-    page.on("request", lambda request: asked.append(request.url))
+    messages, requests = complaints(page), []
+    page.on("request", lambda request: requests.append(request.url))
     page.route("**/*", lambda route: route.continue_() if _own(route, reports) else route.abort())
     page.goto(reports[report].as_uri())
     page.mouse.move(600, 400)
@@ -79,8 +79,8 @@ def test_opens_quietly_loads_nothing_sorts_and_prints(
     page.wait_for_load_state("networkidle")
     check_sorting(page)
     check_print(page)
-    assert heard == []
-    assert asked == [reports[report].as_uri()]
+    assert messages == []
+    assert requests == [reports[report].as_uri()]
     refused = page.evaluate("() => fetch('data:,x').then(() => 'loaded', () => 'refused')")
     assert refused == "refused", "the page's own policy"
 
@@ -203,9 +203,9 @@ def test_hostile_names_do_not_run(page: Page, tmp_path: Path) -> None:
     run = Run(dataset=evil, prior=0.2, seed=0, method="supervised", pairs=9, epochs=1)
     source = Source(Path(evil), "accuracy", (Record(run, {"paper": 0.9}, {"device": evil}),))
     write_page(tmp_path / "evil.html", build_report([source]).page)
-    heard = complaints(page)
+    messages = complaints(page)
     page.goto((tmp_path / "evil.html").as_uri())
     page.locator("select[data-facet=dataset]").select_option(evil)
-    assert page.title().startswith("The SconfConfDiff benchmark") and heard == []
+    assert page.title().startswith("The SconfConfDiff benchmark") and messages == []
     assert page.locator("img").count() == 0 and page.locator("script").count() == 1
     expect(page.locator("#accuracy tbody tr:visible th")).to_have_text([evil])

@@ -39,8 +39,8 @@ def half_widths(tables: int, n: int, seed: int, *setting: float) -> Any:
     for _ in range(tables):
         rows = rng.integers(0, len(r), (2, n))
         labels = PairLabels.from_posteriors(*r[rows])
-        found = estimate_accuracy(*(h[rows] - 0.5), labels)
-        widths.append((found.high - found.low) / 2)
+        estimate = estimate_accuracy(*(h[rows] - 0.5), labels)
+        widths.append((estimate.high - estimate.low) / 2)
     return np.array(widths)
 
 
@@ -51,12 +51,12 @@ def half_widths(tables: int, n: int, seed: int, *setting: float) -> Any:
 def test_tables_of_the_planned_size_have_the_half_width(
     wanted: float, accuracy: float, prior: float, strength: float
 ) -> None:
-    found = plan(wanted, accuracy=accuracy, prior=prior, strength=strength)
-    widths = half_widths(30, found.pairs, 1, accuracy, prior, strength)
+    planned = plan(wanted, accuracy=accuracy, prior=prior, strength=strength)
+    widths = half_widths(30, planned.pairs, 1, accuracy, prior, strength)
     assert widths.mean() == pytest.approx(wanted, rel=0.1)
     # Tables that would need more than `high` or fewer than `low` pairs are one in ten.
-    needed = found.pairs * (widths / wanted) ** 2
-    assert ((needed >= found.low) & (needed <= found.high)).mean() >= 0.75
+    needed = planned.pairs * (widths / wanted) ** 2
+    assert ((needed >= planned.low) & (needed <= planned.high)).mean() >= 0.75
 
 
 @pytest.mark.parametrize(("prior", "error"), [(0.02, 0.012), (0.3, 0.1)])
@@ -74,21 +74,21 @@ def test_a_smaller_half_width_never_takes_fewer_pairs(prior: float, error: float
 
 
 def test_expected_half_width_is_the_inverse() -> None:
-    found = plan(0.03, accuracy=0.9, prior=0.3)
-    there = expected_half_width(found.pairs, accuracy=0.9, prior=0.3)
-    assert there == pytest.approx(0.03, rel=0.06)
+    planned = plan(0.03, accuracy=0.9, prior=0.3)
+    width = expected_half_width(planned.pairs, accuracy=0.9, prior=0.3)
+    assert width == pytest.approx(0.03, rel=0.06)
     far = expected_half_width(100 * 10_000, accuracy=0.9, prior=0.3)
     near = expected_half_width(10_000, accuracy=0.9, prior=0.3)
     assert far == pytest.approx(near / 10)
 
 
 def test_a_plan_names_its_assumptions() -> None:
-    given = {"accuracy": 0.9, "prior": 0.3, "strength": 5.0, "errors": "misses", "seed": 4}
-    found = plan(0.03, **given, confidence=0.9)
+    known = {"accuracy": 0.9, "prior": 0.3, "strength": 5.0, "errors": "misses", "seed": 4}
+    planned = plan(0.03, **known, confidence=0.9)
     more = {"from": "assumptions", "annotator_accuracy": annotator_accuracy(5.0, 0.3)}
-    assert found.to_dict()["assumptions"] == given | more
-    assert (found.half_width, found.confidence) == (0.03, 0.9)
-    assert plan(0.03, **given, confidence=0.9) == found
+    assert planned.to_dict()["assumptions"] == known | more
+    assert (planned.half_width, planned.confidence) == (0.03, 0.9)
+    assert plan(0.03, **known, confidence=0.9) == planned
 
 
 def test_more_confidence_takes_more_pairs() -> None:
@@ -106,14 +106,14 @@ def test_pilots_find_the_size_that_is_needed() -> None:
     setting = (0.9, 0.3, 5.0)
     rng = np.random.default_rng(5)
     r, h, _ = instances(rng, 100_000, *setting)
-    planned, held = [], 0
+    sizes, held = [], 0
     truth = 2000 * (half_widths(40, 2000, 6, *setting).mean() / 0.015) ** 2
     for _ in range(6):
         rows = rng.integers(0, len(r), (2, 300))
-        found = plan_from_pilot(0.015, *(h[rows] - 0.5), PairLabels.from_posteriors(*r[rows]))
-        planned.append(found.pairs)
-        held += found.low <= truth <= found.high
-    assert np.mean(planned) == pytest.approx(truth, rel=0.15)
+        planned = plan_from_pilot(0.015, *(h[rows] - 0.5), PairLabels.from_posteriors(*r[rows]))
+        sizes.append(planned.pairs)
+        held += planned.low <= truth <= planned.high
+    assert np.mean(sizes) == pytest.approx(truth, rel=0.15)
     assert held >= 4  # of 6; a 90% interval falls below that once in 60 times
 
 
@@ -123,15 +123,15 @@ def test_recurring_items_and_uneven_weights_take_more_pairs() -> None:
     # 60 items in 400 judgements: about 13 each.
     rows = np.stack([rng.permutation(np.tile(np.arange(60), 7))[:400] for _ in range(2)])
     rows = rows[:, rows[0] != rows[1]]
-    given = (*(h[rows] - 0.5), PairLabels.from_posteriors(*r[rows]))
-    alone = plan_from_pilot(0.02, *given)
-    together = plan_from_pilot(0.02, *given, items=rows.T)
+    pilot = (*(h[rows] - 0.5), PairLabels.from_posteriors(*r[rows]))
+    alone = plan_from_pilot(0.02, *pilot)
+    together = plan_from_pilot(0.02, *pilot, items=rows.T)
     assert together.pairs > 1.5 * alone.pairs
     assert together.low <= together.pairs <= together.high
     n = rows.shape[1]
-    assert plan_from_pilot(0.02, *given, weight=np.full(n, 3.0)).pairs == alone.pairs
+    assert plan_from_pilot(0.02, *pilot, weight=np.full(n, 3.0)).pairs == alone.pairs
     # Weights of 1 and 9 in halves are worth (.5 + 4.5)² / (.5 + 40.5) = 0.61 of the pairs.
-    uneven = plan_from_pilot(0.02, *given, weight=np.tile([1.0, 9.0], n)[:n])
+    uneven = plan_from_pilot(0.02, *pilot, weight=np.tile([1.0, 9.0], n)[:n])
     assert uneven.pairs == pytest.approx(alone.pairs / 0.61, rel=0.3)
 
 

@@ -47,16 +47,16 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Files:
 
 
 def make_files(folder: Path) -> Files:
-    told = simulate(pairs=260, annotators=2, repeated=0.3, seed=1)
-    held = np.arange(len(told.pairs)) % 2 == 0
-    items = write_items(told.items, folder / "items.csv")
-    train = write_pairs(told.pairs[~held], folder / "train.csv")
-    write_pairs(told.pairs[held], folder / "held.csv")
+    data = simulate(pairs=260, annotators=2, repeated=0.3, seed=1)
+    held = np.arange(len(data.pairs)) % 2 == 0
+    items = write_items(data.items, folder / "items.csv")
+    train = write_pairs(data.pairs[~held], folder / "train.csv")
+    write_pairs(data.pairs[held], folder / "held.csv")
     from pairlearn.estimators.measuring import digest
 
     table = read_pairs(train)
     model = PairClassifier(model="linear", epochs=12, early_stopping=True, random_state=0)
-    model.fit(told.items.features[table.positions(told.items)], table.labels())
+    model.fit(data.items.features[table.positions(data.items)], table.labels())
     model.trained_on_ = {"pairs": "train.csv", "pairs_sha256": digest(train)}
     model.save(folder / "model")
     return Files(folder / "model", items, train, folder / "held.csv")
@@ -82,7 +82,7 @@ def test_page_says_what_evaluate_says(files: Files, tmp_path: Path) -> None:
 
     ran = CliRunner().invoke(app, files.line(tmp_path / "r.html", "--json"))
     assert ran.exit_code == 0, ran.output
-    told = json.loads(ran.output)
+    summary = json.loads(ran.output)
     line = ["evaluate", str(files.model), str(files.items), str(files.held), "--json"]
     evaluated = json.loads(CliRunner().invoke(whole, line).output)
     named = ["evaluate", str(files.model), "--pairs", str(files.held), *line[2:3], "--json"]
@@ -90,15 +90,15 @@ def test_page_says_what_evaluate_says(files: Files, tmp_path: Path) -> None:
     placed = [*line[1:4], str(tmp_path / "placed.html")]
     assert CliRunner().invoke(app, placed).exit_code == 0
     assert len((tmp_path / "placed.html").read_text()) == len((tmp_path / "r.html").read_text())
-    for which, given, said in (
+    for which, files_given, message in (
         ("report", ["i.csv", "p.html"], "there are: i.csv; the last file, p.html, is the page"),
         ("evaluate", ["i.csv", "p.csv", "q.csv"], "there are: i.csv p.csv q.csv"),
     ):
-        wrong = CliRunner().invoke(whole, [which, placed[0], *given])
-        assert wrong.exit_code == 2 and said in " ".join(wrong.output.split())
-    assert told["accuracy"] == evaluated["accuracy"]
-    assert told["pairs"] == evaluated["n"] and told["annotators"] == 2
-    assert told["bytes"] == (tmp_path / "r.html").stat().st_size
+        wrong = CliRunner().invoke(whole, [which, placed[0], *files_given])
+        assert wrong.exit_code == 2 and message in " ".join(wrong.output.split())
+    assert summary["accuracy"] == evaluated["accuracy"]
+    assert summary["pairs"] == evaluated["n"] and summary["annotators"] == 2
+    assert summary["bytes"] == (tmp_path / "r.html").stat().st_size
     page = (tmp_path / "r.html").read_text("utf-8")
     text = Reader(page).text
     band = evaluated["plausible"]
@@ -111,7 +111,7 @@ def test_page_says_what_evaluate_says(files: Files, tmp_path: Path) -> None:
         assert f"{evaluated[name]['value']:.3f}" in text
     for words in ("How training went", "Do probabilities mean", "Class prior", "annotator-1"):
         assert words in text
-    assert "keeps no history" not in text and told["epochs"] > 0
+    assert "keeps no history" not in text and summary["epochs"] > 0
 
 
 def test_pairs_of_items_that_the_model_was_trained_on(files: Files, tmp_path: Path) -> None:
@@ -123,11 +123,11 @@ def test_pairs_of_items_that_the_model_was_trained_on(files: Files, tmp_path: Pa
     both.write_text(files.held.read_text() + files.train.read_text().split("\n", 1)[1])
     ran = CliRunner().invoke(app, files.line(out, "--json", pairs=both))
     alone = json.loads(CliRunner().invoke(app, files.line(out, "--json", "--force")).output)
-    said = json.loads(ran.output)
-    assert said["pairs"] == alone["pairs"] and said["accuracy"] == alone["accuracy"]
+    summary = json.loads(ran.output)
+    assert summary["pairs"] == alone["pairs"] and summary["accuracy"] == alone["accuracy"]
     both_rows = len(read_pairs(both))
-    expected = f"items of {both_rows - said['pairs']} of the {both_rows} pairs"
-    assert expected in said["warnings"][0]
+    expected = f"items of {both_rows - summary['pairs']} of the {both_rows} pairs"
+    assert expected in summary["warnings"][0]
     CliRunner().invoke(app, files.line(out, "--force", pairs=both))
     assert expected in out.read_text("utf-8")
     assert "to read before relying on this" in out.read_text("utf-8")
@@ -169,11 +169,13 @@ def test_hostile_names_are_text_and_scikit_learn_models_have_rounds(text: str) -
     model = PairClassifier(model=LogisticRegression(), random_state=0)
     model.fit(features[ends] + 0.01, labels)
     model.classes_ = np.array(["no", text])
-    found = model.evaluate(features[ends], labels)
+    evaluation = model.evaluate(features[ends], labels)
     items = ItemTable(ids, features, [text, "b"])
-    told = measure(model, items, table, found, names=(text, text), source="x", warnings=[text])
-    assert [row["epoch"] for row in told.history] == list(range(1, len(told.history) + 1))
-    read = Reader(build_report(told))
+    measured = measure(
+        model, items, table, evaluation, names=(text, text), source="x", warnings=[text]
+    )
+    assert [row["epoch"] for row in measured.history] == list(range(1, len(measured.history) + 1))
+    read = Reader(build_report(measured))
     names = [name for name, _ in read.elements]
     assert names.count("script") == 1 and "img" not in names and names.count("title") == 1
     assert not any(key.startswith("on") for _, a in read.elements for key in a)
@@ -201,6 +203,6 @@ def test_many_judgements_are_thinned() -> None:
     data = simulate(pairs=4_000)
     ends, labels = data.items.features[data.pairs.ids()], data.pairs.labels()
     model = PairClassifier(model="linear", epochs=2, random_state=0).fit(ends[:200], labels[:200])
-    found = model.evaluate(ends[200:], labels[200:])
-    page = build_report(measure(model, data.items, data.pairs, found, names=("m", "p")))
+    evaluation = model.evaluate(ends[200:], labels[200:])
+    page = build_report(measure(model, data.items, data.pairs, evaluation, names=("m", "p")))
     assert "4,000 judgements in the plane" in page and len(page) < 400_000
