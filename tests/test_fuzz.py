@@ -1,9 +1,9 @@
-"""Inputs that were kept, valid files cut off, overwritten or changed, odd ones of their writers.
+"""Kept inputs; valid files cut off, overwritten or changed; valid files with odd content.
 
-``fuzz/corpus/READER/NAME`` are the kept ones; among them are all that ever failed, ``found-…``,
-with those that `benchmarks/fuzz.py` found. The property is that of the harnesses in ``fuzz``: an
-object in order that survives writing and reading, or the documented error; no file changes. Some
-kinds of file say how long they are: those are never taken for whole when they were cut.
+``fuzz/corpus/READER/NAME`` are the kept inputs, ``found-…`` those that failed once, many of them
+found by `benchmarks/fuzz.py`. The harnesses in ``fuzz`` assert that a reader returns a valid object
+that round-trips, or raises the documented error, and changes no file. A file whose format has a
+length is never accepted if it was cut off.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ WITH_A_LENGTH = {
     *("answers", "dataset_npz", "dataset_zip", "items_npy", "items_parquet"),
     *("label_studio", "model_folder", "model_reply", "npy_ids", "pairs_parquet"),
 }
-JSON = sorted(name for name, one in READERS.items() if one.mutate is not None)
-# Far more where new examples are tried, by `make test-long`.
+JSON = sorted(name for name, reader in READERS.items() if reader.mutate is not None)
+# Far more in `make test-long`, which draws new examples.
 quick = settings(max_examples=30 if settings().derandomize else 3000)
 
 
@@ -62,14 +62,13 @@ def test_kept_input(path: Path) -> None:
 def test_some_are_read_and_some_refused(reader: str) -> None:
     """A harness that refuses everything, or nothing, would test nothing."""
     kept = [path.read_bytes() for path in KEPT if path.parent.name == reader]
-    results = [one for data in kept for one in flat(feed(reader, data))]
-    assert any(isinstance(one, str) for one in results)
-    assert any(not isinstance(one, str) for one in results)
+    refused = [isinstance(result, str) for data in kept for result in flat(feed(reader, data))]
+    assert any(refused) and not all(refused)
 
 
 def flat(outcome: Any) -> Iterator[Any]:
-    """What a harness returns: one outcome, or a list with one for each way of reading."""
-    mixed = isinstance(outcome, list) and any(isinstance(one, str) for one in outcome)
+    """The outcomes of a harness, which returns one, or a list with one for each way of reading."""
+    mixed = isinstance(outcome, list) and any(isinstance(result, str) for result in outcome)
     yield from outcome if mixed else [outcome]
 
 
@@ -86,9 +85,9 @@ def cut(reader: str, sizes: range) -> None:
     for size in sizes:
         outcome = feed(reader, whole[:size])
         if reader == "model_folder":
-            outcome = outcome[0]  # the second one has its checksums mended
+            outcome = outcome[0]  # the second one has its checksums corrected
         if reader in WITH_A_LENGTH:
-            assert isinstance(outcome, str), f"{size} of {len(whole)} bytes are taken for whole"
+            assert isinstance(outcome, str), f"{size} of {len(whole)} bytes are accepted"
 
 
 @pytest.mark.parametrize("reader", VALID)
@@ -101,7 +100,7 @@ def test_cut_off(reader: str, places: int) -> None:
 
 @pytest.mark.parametrize("reader", sorted(WITH_A_LENGTH))
 def test_zeros_where_the_end_was(reader: str) -> None:
-    """What some file systems leave after a crash: the length is right, the end is zeros."""
+    """As some file systems leave files after a crash."""
     whole = valid(reader)
     for size in range(len(whole) - 200, len(whole) - 1, 7):
         feed(reader, whole[:size] + bytes(len(whole) - size))
@@ -145,7 +144,7 @@ def test_changed_json(reader: str, seed: int) -> None:
 
 @pytest.mark.parametrize("reader", JSON)
 def test_every_depth_of_nesting(reader: str) -> None:
-    """Deep JSON is parsed up to some depth, and what is done with it goes a little deeper."""
+    """JSON is parsed up to some depth, and then processed a little deeper."""
     for depth in [10, 300, *range(930, 1000, 3), 100_000]:
         nested = b"[" * depth + b"]" * depth
         data = valid(reader)
@@ -154,7 +153,7 @@ def test_every_depth_of_nesting(reader: str) -> None:
         feed(reader, data[:at] + nested + data[end:])
 
 
-# ---- files of their own writers, with odd content ---------------------------------------------
+# ---- valid files with odd content -------------------------------------------------------------
 
 TYPES = [
     pyarrow.int8(), pyarrow.uint64(), pyarrow.float16(), pyarrow.float32(), pyarrow.float64(),
@@ -292,10 +291,10 @@ def test_members_of_an_archive_are_bounded() -> None:
     assert not isinstance(feed("dataset_zip", data), str)
 
 
-def test_a_mark_of_byte_order_stays_in_an_id() -> None:
+def test_a_bom_stays_in_an_id() -> None:
     """pyarrow drops it from the start of every block of lines."""
-    found = feed("pairs_csv", b"left,right,similarity\n\xef\xbb\xbfa,b,0.5\n")
-    assert found.left.tolist() == ["\ufeffa"]
+    table = feed("pairs_csv", b"left,right,similarity\n\xef\xbb\xbfa,b,0.5\n")
+    assert table.left.tolist() == ["\ufeffa"]
 
 
 def test_a_result_of_unknown_type_is_no_answer() -> None:

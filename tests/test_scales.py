@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from model_folders import plain, run
-from pairlearn import PairLabels
+from pairlearn import PairClassifier, PairLabels
 from pairlearn.check import check
 from pairlearn.data.simulation import simulate
 from pairlearn.tables import ItemTable, PairTable, read_pairs, write_items, write_pairs
@@ -30,6 +30,12 @@ def made(seed: int = 0, pairs: int = 200, slope: float = 2.5) -> tuple[Any, Any,
     return x, r, np.arange(2 * pairs).reshape(pairs, 2)
 
 
+def judged() -> tuple[Any, PairLabels]:
+    """Pairs, and judgements with the true posteriors."""
+    _, r, ends = made()
+    return ends, PairLabels.from_posteriors(*r[ends].T)
+
+
 def written(folder: Path, s: Any, c: Any, seed: int = 0) -> Path:
     x, _, ends = made(seed, len(s if s is not None else c))
     write_items(ItemTable(None, x), folder / "items.csv")
@@ -44,26 +50,23 @@ def written(folder: Path, s: Any, c: Any, seed: int = 0) -> Path:
 def test_scales_are_recognised_and_mapped(
     name: str, scale: Any, whole: bool, tmp_path: Path
 ) -> None:
-    _, r, ends = made()
-    told = PairLabels.from_posteriors(*r[ends].T)
-    low, high = scale
-    least = 0 if name == "similarity" else -1
-    answers = {"similarity": told.similarity, "difference": told.difference}
+    labels, (low, high), least = judged()[1], scale, 0 if name == "similarity" else -1
+    answers = {"similarity": labels.similarity, "difference": labels.difference}
     exact = low + (answers[name] - least) / (1 - least) * (high - low)
-    given = np.round(exact) if whole else exact
-    path = written(tmp_path, *(given if n == name else answers[n] for n in answers))
+    rescaled = np.round(exact) if whole else exact
+    path = written(tmp_path, *(answers | {name: rescaled}).values())
     for command in (("check", path), ("fit", tmp_path / "items.csv", path, "--noisy",
                                       "--out", tmp_path / "m")):  # fmt: skip
         result = run(*command)
         assert result.exit_code in (1, 2) and f"{name}-scale" in plain(result.output), command
     mapped = run("check", path, f"--{name}-scale={low},{high}", "--json")
-    codes = {found["code"] for found in json.loads(mapped.stdout)["findings"]}
+    codes = {finding["code"] for finding in json.loads(mapped.stdout)["findings"]}
     assert not {f"{name}-scale", f"{name}-range"} & codes
     table = rescale(read_pairs(path, noisy=True), **{name: Scale(low, high)})
     assert np.abs(getattr(table, name) - answers[name]).max() <= (0.51 / (high - low)) * (1 - least)
 
 
-def test_what_a_scale_refuses(tmp_path: Path) -> None:
+def test_errors_of_scales(tmp_path: Path) -> None:
     path = written(tmp_path, np.array([1.0, 6, 3, 2]), None)
     for text, message in (
         ("1,5", "row 2: similarity is 6, outside the scale 1,5"),
@@ -92,38 +95,35 @@ def test_import_knows_scales(tmp_path: Path) -> None:
 
 
 def comparisons(folder: Path, n: int = 400) -> tuple[Path, float]:
-    """Which one is the more positive, as -1, 0 and 1; and the prior."""
+    """Comparisons as -1, 0 and 1, and the prior."""
     _, r, ends = made(1, n)
     c = np.diff(r[ends], axis=1)[:, 0]
     return written(folder, None, np.sign(c) * (np.abs(c) > 0.05), seed=1), float(r.mean())
 
 
 def test_comparisons_as_differences_are_refused(tmp_path: Path) -> None:
-    """As differences they gave 0.949 (0.897 to 0.977) where the truth was 0.807."""
+    """As differences they gave an accuracy of 0.949 (0.897 to 0.977); 0.807 was true."""
     path, prior = comparisons(tmp_path)
     files = tmp_path / "items.csv", path
-    looked = run("check", path, "--prior", prior, "--json")
-    assert looked.exit_code == 1
-    (found,) = [f for f in json.loads(looked.stdout)["findings"] if f["severity"] == "error"]
-    assert found["code"] == "comparisons" and "--difference-means preference" in found["message"]
+    checked = run("check", path, "--prior", prior, "--json")
+    assert checked.exit_code == 1
+    (error,) = [f for f in json.loads(checked.stdout)["findings"] if f["severity"] == "error"]
+    assert error["code"] == "comparisons" and "--difference-means preference" in error["message"]
     fit = ("fit", *files, "--prior", prior, "--model", "linear", "--epochs", 30)
     refused = run(*fit, "--out", tmp_path / "refused")
     assert refused.exit_code == 2 and "comparisons" in refused.output
-    # What it would have said, and what is true.
+    # The accuracy that it would report, and the true one.
     wrong = run(*fit, "--out", tmp_path / "wrong", "--difference-means", "difference", "--json")
-    told = json.loads(wrong.stdout)
-    from pairlearn import PairClassifier
-
     x, r, _ = made(7, 3000)
     positive = PairClassifier.load(tmp_path / "wrong").decision_function(ItemTable(None, x)) > 0
     truth = np.where(positive, r, 1 - r).mean()
-    assert told["accuracy"]["low"] > truth, "confidently wrong, and asked for"
-    # Read as what they are, no accuracy is claimed, and ties are counted.
+    assert json.loads(wrong.stdout)["accuracy"]["low"] > truth, "confidently wrong, on request"
+    # As comparisons they give no accuracy, and ties are counted.
     right = run(*fit, "--out", tmp_path / "right", "--difference-means", "preference", "--json")
-    told = json.loads(right.stdout)
+    report = json.loads(right.stdout)
     ties = int((read_pairs(path).difference == 0).sum())
-    assert ties and f"{ties} differences of 0 prefer neither" in told["warnings"][0]
-    assert told["accuracy"] is None and told["preference_only"] == 400 - ties
+    assert ties and f"{ties} differences of 0 prefer neither" in report["warnings"][0]
+    assert report["accuracy"] is None and report["preference_only"] == 400 - ties
     measured = run("evaluate", tmp_path / "right", *files, "--prior", prior)
     assert measured.exit_code == 2 and "comparisons" in measured.output
 
@@ -142,9 +142,9 @@ def test_prior_and_streams_know_scales(tmp_path: Path) -> None:
     table = simulate(pairs=150, seed=3)
     table.write(tmp_path, "parquet")
     original = tmp_path / "pairs.parquet"
-    said = read_pairs(original)
-    columns = said.columns() | {"similarity": 1 + 4 * said.similarity}
-    write_pairs(PairTable.trusted(**columns), tmp_path / "scaled.parquet")
+    pairs = read_pairs(original)
+    scaled = pairs.changed(similarity=1 + 4 * pairs.similarity)
+    write_pairs(scaled, tmp_path / "scaled.parquet")
     asked = ("--similarity-scale", "1,5", "--json")
     prior = [
         json.loads(run("prior", path, *words).stdout)["value"]
@@ -162,18 +162,17 @@ def test_prior_and_streams_know_scales(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("difference", [True, False])
 def test_similarities_that_are_written_upside_down(difference: bool, tmp_path: Path) -> None:
-    """By the differences it is an error; by the features alone a warning; a scale settles it."""
-    _, r, ends = made()
-    told = PairLabels.from_posteriors(*r[ends].T)
-    c = told.difference if difference else None
-    path = written(tmp_path, 1 - np.asarray(told.similarity), c)
+    """By the differences it is an error, by the features alone a warning; a scale settles it."""
+    labels = judged()[1]
+    c = labels.difference if difference else None
+    path = written(tmp_path, 1 - np.asarray(labels.similarity), c)
     line = ("check", path, "--items", tmp_path / "items.csv", "--majority", "negative", "--json")
     scales: Any = ((), ("--similarity-scale=1,0",), ("--similarity-scale=0,1",))
     wrong, right, meant = (json.loads(run(*line, *scale).stdout)["findings"] for scale in scales)
     severity = "error" if difference else "warning"
-    assert severity in [one["severity"] for one in wrong if one["code"] == "upside-down"]
-    assert not {"upside-down", "too-unlike", "infeasible"} & {one["code"] for one in right}
-    assert "upside-down" not in {one["code"] for one in meant}
+    assert severity in [f["severity"] for f in wrong if f["code"] == "upside-down"]
+    assert not {"upside-down", "too-unlike", "infeasible"} & {f["code"] for f in right}
+    assert "upside-down" not in {f["code"] for f in meant}
     if difference:
         fit = ("fit", tmp_path / "items.csv", path, "--epochs", 1, "--model", "linear",
                "--out", tmp_path / "m")  # fmt: skip
@@ -187,23 +186,22 @@ def test_similarities_that_only_lean_are_not_upside_down(prior: float) -> None:
     rng = np.random.default_rng(0)
     y = np.where(rng.random((120, 2)) < prior, 1, -1)
     logit = np.log(prior / (1 - prior)) + 4 * y + np.sqrt(8) * rng.normal(size=y.shape)
-    told = PairLabels.from_posteriors(*(1 / (1 + np.exp(-logit))).T)
-    s, c = np.asarray(told.similarity), np.asarray(told.difference)
+    s, c = PairLabels.from_posteriors(*(1 / (1 + np.exp(-logit))).T).to_array().T
     noise = 0.3 * rng.normal(size=(2, 120))
     ends = np.arange(240).reshape(2, 120)
     cases = ((s, c), (0.3 * s, c), (0.4 * s, c), (0.7 + 0.3 * s, c), (s + noise[0], c + noise[1]),
              (0 * s, 0 * c), (0 * s + 1, c))  # fmt: skip
     for number, answers in enumerate(cases):
-        found = check(PairTable(*ends, *answers, noisy=True), precision=False).findings
-        assert "upside-down" not in [one.code for one in found], number
+        findings = check(PairTable(*ends, *answers, noisy=True), precision=False).findings
+        assert "upside-down" not in [finding.code for finding in findings], number
 
 
 def test_one_annotator_with_similarities_upside_down() -> None:
-    _, r, ends = made()
-    told = PairLabels.from_posteriors(*r[ends].T)
+    ends, labels = judged()
     bob = np.arange(len(ends)) % 2 == 0
-    s = np.where(bob, 1 - np.asarray(told.similarity), told.similarity)
-    who = np.where(bob, "bob", "ann")
-    found = check(PairTable(*ends.T, s, told.difference, annotator=who), precision=False)
-    (one,) = (one for one in found.findings if one.code == "upside-down")
-    assert (one.severity, one.ids) == ("warning", ("bob",))
+    s = np.where(bob, 1 - np.asarray(labels.similarity), labels.similarity)
+    annotator = np.where(bob, "bob", "ann")
+    table = PairTable(*ends.T, s, labels.difference, annotator=annotator)
+    findings = check(table, precision=False).findings
+    (finding,) = (finding for finding in findings if finding.code == "upside-down")
+    assert (finding.severity, finding.ids) == ("warning", ("bob",))

@@ -100,9 +100,7 @@ def content(found: PairClassifier) -> str:
 def shown(value: Any) -> Any:
     if isinstance(value, nn.Module):
         return str(value), {name: shown(one) for name, one in value.state_dict().items()}
-    if isinstance(value, Tensor):
-        return str(value.dtype), value.tolist()
-    if isinstance(value, np.ndarray):
+    if isinstance(value, (Tensor, np.ndarray)):
         return str(value.dtype), value.tolist()
     return value
 

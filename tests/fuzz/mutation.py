@@ -1,4 +1,4 @@
-"""Changes to JSON that keep it JSON: where any bytes would only ever be refused as no JSON."""
+"""Mutations of JSON that keep it valid, since most random bytes are only refused as no JSON."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ DEPTHS = (1, 2, 50, 330, 900, 960, 975, 985, 990, 995)
 
 
 def json_mutation(data: bytes, seed: int) -> bytes | None:
-    """One to three changes to a JSON text; None if it is none."""
+    """Change a JSON text in one to three places; None if it is not JSON."""
     random = Random(seed)
     try:
         whole = [json.loads(data)]
@@ -27,7 +27,7 @@ def json_mutation(data: bytes, seed: int) -> bytes | None:
 
 
 def line_mutation(data: bytes, seed: int) -> bytes | None:
-    """The same for one line of JSON lines."""
+    """Change one line of JSON lines."""
     lines = data.split(b"\n")
     at = Random(seed).randrange(len(lines))
     changed = json_mutation(lines[at], seed)
@@ -66,14 +66,14 @@ def _deep(value: Any, random: Random) -> Any:
 
 
 def _places(whole: list[Any]) -> list[tuple[Any, Any]]:
-    """Every value of a document, as where it is; not too many, and not too deep."""
-    found: list[tuple[Any, Any]] = [(whole, 0)]
-    for inside, key in found:
+    """Containers and keys of up to about 500 values of a document, the outer ones first."""
+    places: list[tuple[Any, Any]] = [(whole, 0)]
+    for inside, key in places:
         value = inside[key]
         if isinstance(value, dict):
-            found += [(value, name) for name in value]
+            places += [(value, name) for name in value]
         elif isinstance(value, list):
-            found += [(value, at) for at in range(len(value))]
-        if len(found) > 500:
+            places += [(value, index) for index in range(len(value))]
+        if len(places) > 500:
             break
-    return found
+    return places

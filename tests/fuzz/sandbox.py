@@ -1,4 +1,4 @@
-"""What every harness asserts around a reader, and the folder that it works in."""
+"""Assertions that every harness makes about a reader, and the folder that it works in."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ T = TypeVar("T")
 
 LONGEST_MESSAGE = 2000
 MARK = b"\n--8<--\n"
-"""Between the files of an input that is more than one."""
+"""Separates the files of an input."""
 
 
 class Broken(AssertionError):
-    """A reader did what no reader may do."""
+    """A reader did something that no reader may do."""
 
 
 @dataclass(frozen=True)
 class Harness:
-    """What is done with an input, words that help a fuzzer, and changes that keep the format."""
+    """A function of an input, words for the fuzzer, and a mutation that keeps the format."""
 
     one_input: Callable[[bytes], Any]
     words: list[bytes]
@@ -37,28 +37,24 @@ class Harness:
 
 
 READERS: dict[str, Harness] = {}
-"""Every reader by its name, which is that of its folder in ``corpus``."""
+"""Readers by name, which is that of their folder in ``corpus``."""
 
 
 def harness(words: list[bytes], mutate: Any = None) -> Callable[[T], T]:
-    """Enter a function of an input into `READERS`, by its name."""
+    """Register a function of an input in `READERS` by its name."""
 
-    def enter(one_input: Any) -> Any:
+    def register(one_input: Any) -> Any:
         READERS[one_input.__name__] = Harness(one_input, words, mutate)
         return one_input
 
-    return enter
-
-
-def memory() -> str | None:
-    """A folder in memory, where there is one; None is the usual place for temporary files."""
-    return "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+    return register
 
 
 @cache
 def folder(name: str) -> Path:
-    """An empty folder of this process for one harness, in memory where there is such a place."""
-    top = tempfile.mkdtemp(prefix="fuzz-", dir=os.environ.get("PAIRLEARN_FUZZ_FOLDER", memory()))
+    """An empty folder of this process for one harness, in memory if possible."""
+    memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+    top = tempfile.mkdtemp(prefix="fuzz-", dir=os.environ.get("PAIRLEARN_FUZZ_FOLDER", memory))
     atexit.register(shutil.rmtree, top, ignore_errors=True)
     path = Path(top, name)
     path.mkdir()
@@ -76,42 +72,41 @@ def listing(place: Path) -> dict[str, bytes | None]:
 def attempt(
     read: Callable[[], T], path: Path, errors: type[Exception] | tuple[type[Exception], ...]
 ) -> T | str:
-    """Call a reader: what it read, or the message of a documented error that names the file.
+    """Call a reader: the result, or the message of a documented error, which names the file.
 
-    Anything else that it raises passes through. It leaves all files as they were.
+    Other errors pass through. No file may change.
     """
-    top = path.parent
-    before = listing(top)
+    before = listing(path.parent)
     try:
-        found: T | str = read()
+        result: T | str = read()
     except errors as error:
-        found = str(error)
-        if str(path) not in found:
-            raise Broken(f"the message does not name {path}: {found}") from error
-        if len(found) > LONGEST_MESSAGE:
-            raise Broken(f"a message of {len(found)} characters: {found[:200]}…") from error
-    after = listing(top)
+        result = str(error)
+        if str(path) not in result:
+            raise Broken(f"the message does not name {path}: {result}") from error
+        if len(result) > LONGEST_MESSAGE:
+            raise Broken(f"a message of {len(result)} characters: {result[:200]}…") from error
+    after = listing(path.parent)
     if after != before:
         names = sorted(name for name in {*before, *after} if before.get(name) != after.get(name))
         raise Broken(f"reading changed {names}")
-    return found
+    return result
 
 
-def same(one: Any, other: Any, what: str) -> None:
-    """Refuse two things that ought to be equal."""
-    if one != other:
-        raise Broken(f"{what}: {one!r:.300} is not {other!r:.300}")
+def same(actual: Any, expected: Any, what: str) -> None:
+    """Raise `Broken` if two values are not equal."""
+    if actual != expected:
+        raise Broken(f"{what}: {actual!r:.300} is not {expected!r:.300}")
 
 
 def parts(data: bytes, count: int) -> list[bytes]:
-    """The files of an input; those that are missing are empty."""
-    found = data.split(MARK, count - 1)
-    return found + [b""] * (count - len(found))
+    """The files of an input; missing ones are empty."""
+    files = data.split(MARK, count - 1)
+    return files + [b""] * (count - len(files))
 
 
 @contextmanager
 def limits(memory: int = 2 << 30, seconds: int = 60) -> Iterator[None]:
-    """Bound what the process may map from now on, and how long it may take."""
+    """Limit the memory that the process may map from now on, and its time."""
 
     def late(number: int, frame: FrameType | None) -> NoReturn:
         raise Broken(f"not done after {seconds} seconds")

@@ -1,4 +1,4 @@
-"""Files of pairs, of items, of known classes and of win probabilities, whatever their bytes are."""
+"""Harnesses for files of pairs, items, known classes and win probabilities."""
 
 from __future__ import annotations
 
@@ -38,50 +38,48 @@ NPY += [b"'|O'", b"'|b1'", b"'<U0'", b"('<f4', (2,))", b"[('a', '<f4')]", b"(1, 
 NPY += [b"\x93NUMPY\x01\x00", b"\x93NUMPY\x02\x00", b"\x93NUMPY\x03\x00", b"-1", b"9" * 20]
 
 
-def table(what: str, suffix: str, data: bytes) -> Any:
-    """Read a file whole, as a stream and without pyarrow; they agree, and it comes back equal."""
+def read_table(what: str, suffix: str, data: bytes) -> Any:
+    """Read a file whole, as a stream and without pyarrow; all agree, and it round-trips."""
     place = folder(f"{what}{suffix}")
     path = place / f"{what}{suffix}"
     path.write_bytes(data)
     read, stream, write = TABLES[what]
-    found = attempt(lambda: read(path), path, TableError)
+    table = attempt(lambda: read(path), path, TableError)
     if suffix == ".csv":
         with mock.patch.multiple(sources, _plain_columns=lambda *_: None, BATCH=5):
-            same(attempt(lambda: read(path), path, TableError), found, "without pyarrow")
+            same(attempt(lambda: read(path), path, TableError), table, "without pyarrow")
         with mock.patch.object(sources, "BLOCK", 64):
-            same(attempt(lambda: read(path), path, TableError), found, "in small blocks")
-    known = {}
-    if isinstance(found, ItemTable) and suffix != ".npy":
-        known["columns"] = found.encoder or ItemEncoder.of_numbers(found.names)
-    batches = attempt(lambda: list(stream(path, 3, **known)), path, TableError)
-    if isinstance(found, str):
-        # A stream keeps nothing of earlier batches, so it cannot know an id that comes twice,
-        # nor a column that looks like one.
-        whole = ("ids are unique", "cannot be learnt from")
+            same(attempt(lambda: read(path), path, TableError), table, "in small blocks")
+    options = {}
+    if isinstance(table, ItemTable) and suffix != ".npy":
+        options["columns"] = table.encoder or ItemEncoder.of_numbers(table.names)
+    batches = attempt(lambda: list(stream(path, 3, **options)), path, TableError)
+    if isinstance(table, str):
+        # A stream forgets earlier batches, and so cannot notice an id that occurs twice, or a
+        # column that looks like one.
+        unnoticed = ("ids are unique", "cannot be learnt from")
         if what == "pairs":
-            same(batches, found, "as a stream")
-        elif not isinstance(batches, str) and not any(words in found for words in whole):
-            raise Broken(f"read as a stream, but not whole: {found}")
-        return found
-    same(type(found).concatenate(batches), found, "as a stream")
-    if isinstance(found, ItemTable) and found.encoder is not None:
-        return found
-    same(rebuilt(found), found, "checked once more")
-    copy = place.parent / f"copy{suffix}"
-    same(read(write(found, copy)), found, "written and read")
-    return found
+            same(batches, table, "as a stream")
+        elif not isinstance(batches, str) and not any(words in table for words in unnoticed):
+            raise Broken(f"read as a stream, but not whole: {table}")
+        return table
+    same(type(table).concatenate(batches), table, "as a stream")
+    if isinstance(table, PairTable) or table.encoder is None:
+        same(rebuilt(table), table, "checked once more")
+        same(read(write(table, place.parent / f"copy{suffix}")), table, "written and read")
+    return table
 
 
-def rebuilt(found: Any) -> Any:
+def rebuilt(table: Any) -> Any:
     """The same table through its public constructor, which checks everything."""
-    for column in vars(found).values():
+    for column in vars(table).values():
         if isinstance(column, np.ndarray):
-            column.tolist()  # numpy keeps text that Python cannot
-    if isinstance(found, ItemTable):
-        if found.features.dtype != np.float32 or found.ids.dtype.kind not in "iU":
-            raise Broken(f"types {found.features.dtype}, {found.ids.dtype}")
-        return ItemTable(found.ids, found.features, found.names)
-    return PairTable(**found.columns())
+            column.tolist()  # numpy can hold text that Python cannot
+    if isinstance(table, ItemTable):
+        if table.features.dtype != np.float32 or table.ids.dtype.kind not in "iU":
+            raise Broken(f"types {table.features.dtype}, {table.ids.dtype}")
+        return ItemTable(table.ids, table.features, table.names)
+    return PairTable(**table.columns())
 
 
 for what, suffix, words in (
@@ -91,28 +89,29 @@ for what, suffix, words in (
     ("items", ".parquet", ITEMS),
     ("items", ".npy", NPY),
 ):
-    READERS[f"{what}_{suffix[1:]}"] = Harness(partial(table, what, suffix), words)
+    READERS[f"{what}_{suffix[1:]}"] = Harness(partial(read_table, what, suffix), words)
 
 
 @harness(NPY)
 def npy_ids(data: bytes) -> Any:
     """Ids beside a file of features."""
     place = folder("npy_ids")
-    np.save(place / "x.npy", np.arange(6.0).reshape(3, 2))
-    path = place / "ids.npy"
+    features, path = place / "x.npy", place / "ids.npy"
+    np.save(features, np.arange(6.0).reshape(3, 2))
     path.write_bytes(data)
-    found = attempt(lambda: read_items(place / "x.npy", path), path, TableError)
-    batches = attempt(lambda: list(iter_items(place / "x.npy", 2, path)), path, TableError)
-    if not isinstance(found, str):
-        same(type(found).concatenate(batches), found, "as a stream")
-        same(rebuilt(found), found, "checked once more")
-        np.save(place.parent / "copy.npy", found.ids)
-        same(read_items(place / "x.npy", place.parent / "copy.npy"), found, "written and read")
-    return found
+    items = attempt(lambda: read_items(features, path), path, TableError)
+    batches = attempt(lambda: list(iter_items(features, 2, path)), path, TableError)
+    if not isinstance(items, str):
+        same(type(items).concatenate(batches), items, "as a stream")
+        same(rebuilt(items), items, "checked once more")
+        copy = place.parent / "copy.npy"
+        np.save(copy, items.ids)
+        same(read_items(features, copy), items, "written and read")
+    return items
 
 
 def written(name: str, data: bytes) -> Path:
-    """A file with these bytes, as CSV; "P" first makes it Parquet."""
+    """Write a file with these bytes: Parquet if the first is "P", else CSV."""
     path = folder(name) / ("file.parquet" if data[:1] == b"P" else "file.csv")
     path.write_bytes(data)
     return path
@@ -125,15 +124,15 @@ def preferences(data: bytes) -> Any:
         attempt(partial(read_preferences, path, "p", reading), path, TableError)
         for reading in ("ties-half", "given-different", "side-only")
     ]
-    for found in outcomes:
-        if not isinstance(found, str):
-            stated = ~np.isnan([*found.statements().values()])
-            found = found[stated.any(0)]
-            same(rebuilt(found), found, "checked once more")
-            copy = write_pairs(found, path.parent.parent / "copy.parquet")
-            same(read_pairs(copy), found, "written and read")
-            if found.annotator is None:
-                same(len(judgements_of(found, "ann")), len(found), "judgements")
+    for table in outcomes:
+        if not isinstance(table, str):
+            stated = ~np.isnan([*table.statements().values()])
+            table = table[stated.any(0)]
+            same(rebuilt(table), table, "checked once more")
+            copy = write_pairs(table, path.parent.parent / "copy.parquet")
+            same(read_pairs(copy), table, "written and read")
+            if table.annotator is None:
+                same(len(judgements_of(table, "ann")), len(table), "judgements")
     path.unlink()
     return outcomes
 
@@ -148,22 +147,25 @@ def known_classes(data: bytes) -> Any:
         attempt(partial(read_labelled, path, CLASSIFIED, positive), path, ValueError)
         for positive in (None, "spam", "1")
     ]
-    for found in outcomes:
-        if isinstance(found, Labelled):
-            check_classes(found, path.parent.parent / "copy.csv")
+    for labelled in outcomes:
+        if isinstance(labelled, Labelled):
+            check_classes(labelled, path.parent.parent / "copy.csv")
     path.unlink()
     return outcomes
 
 
-def check_classes(found: Labelled, copy: Path) -> None:
-    if len(found.classes) != 2 or found.classes[0] == found.classes[1]:
-        raise Broken(f"the classes are {found.classes}")
-    if len(found.rows) != len(found.positive) or len(set(found.rows.tolist())) != len(found.rows):
-        raise Broken(f"rows {found.rows}, positive {found.positive}")
-    said = found.classes[found.positive.astype(int)]
-    lines = [f'{CLASSIFIED.ids[row]},"{name}"' for row, name in zip(found.rows, said, strict=True)]
-    if '"' not in str(found.classes) and len(set(said.tolist())) == 2:
+def check_classes(labelled: Labelled, copy: Path) -> None:
+    rows, positive, classes = labelled.rows, labelled.positive, labelled.classes
+    if len(classes) != 2 or classes[0] == classes[1]:
+        raise Broken(f"the classes are {classes}")
+    if len(rows) != len(positive) or len(set(rows.tolist())) != len(rows):
+        raise Broken(f"rows {rows}, positive {positive}")
+    labels = classes[positive.astype(int)]
+    if '"' not in str(classes) and len(set(labels.tolist())) == 2:
+        lines = [
+            f'{id_},"{label}"' for id_, label in zip(CLASSIFIED.ids[rows], labels, strict=True)
+        ]
         copy.write_text("\n".join(["id,class", *lines]) + "\n", "utf-8")
-        again = read_labelled(copy, CLASSIFIED, str(found.classes[1]))
-        same(again.rows.tolist(), found.rows.tolist(), "written and read")
-        same(again.positive.tolist(), found.positive.tolist(), "written and read")
+        again = read_labelled(copy, CLASSIFIED, str(classes[1]))
+        same(again.rows.tolist(), rows.tolist(), "written and read")
+        same(again.positive.tolist(), positive.tolist(), "written and read")

@@ -234,12 +234,9 @@ class PairTable(Columnar):
 
     def labels(self) -> PairLabels:
         """Similarity and difference as `PairLabels`; each row needs one of them."""
-        unjudged = np.flatnonzero(~self.judged)
-        if len(unjudged):
-            rows = ", ".join(str(row + 1) for row in unjudged[:5])
-            more = f" and {len(unjudged) - 5} more" if len(unjudged) > 5 else ""
+        for row in first_rows(~self.judged):
             raise TableError(
-                f"neither similarity nor difference in row {rows}{more}: "
+                f"neither similarity nor difference in row {row + 1}: "
                 "take the labels of table[table.judged]"
             )
         # The ranges were checked, or noise admitted, when the table was made.
