@@ -22,7 +22,7 @@ from pairlearn.studio.items import (
     read_columns,
     read_file,
 )  # fmt: skip
-from pairlearn.studio.project import Kind, Plan, Project, ProjectError
+from pairlearn.studio.project import Kind, Mode, Plan, Project, ProjectError
 from pairlearn.studio.records import Known
 from pairlearn.studio.store import Store
 from pairlearn.tables import TableError, read_items
@@ -38,7 +38,8 @@ def create_project(
     kind: Kind | None = None,
     pairs: int | None = None,
     seed: int = 0,
-    **words: Any,
+    mode: Mode = "uniform",
+    **fields: Any,
 ) -> tuple[Project, str]:
     """Create a project folder with its items, plan and an empty store.
 
@@ -46,31 +47,22 @@ def create_project(
     not exist or be empty, appears complete or not at all. ``source`` is a ``.csv`` or ``.parquet``
     table with a column ``id``, or a folder of images (PNG, JPEG, WebP, GIF) or texts (``.txt``,
     ``.md``); ``kind`` chooses between them where a folder holds both. ``pairs`` is 500, or all
-    there are. ``words`` are further fields of `Project`; answers are graded by default. Raises
+    there are. ``fields`` are those of `Project`; answers are graded by default. Raises
     ProjectError if the items cannot be used.
     """
     folder, source = Path(folder), Path(source)
     _check_free(folder)
     if not source.exists():
         raise ProjectError(f"{source} does not exist")
-    mode = words.pop("mode", "uniform")
-    words = {"answers": "graded"} | words
     part = folder.with_name(f".{folder.name}.{secrets.token_hex(8)}.part")
     part.mkdir(parents=True)
     try:
         kind, items = _copy_items(source, part, kind)
-        project = Project(part, kind, items, Plan(pairs or 1, seed, mode), **words)
-        try:
-            count = len(Items.open(project))
-        except ProjectError as error:
-            copy = str(project.items_path)
-            raise ProjectError(str(error).replace(copy, str(source))) from None
-        if count < 2:
-            raise ProjectError(f"{source} has {count} item: a pair needs two")
-        if mode == "information":
-            check_features(project)
+        fields = {"answers": "graded"} | fields
+        project = Project(part, kind, items, Plan(pairs or 1, seed, mode), **fields)
+        possible = _count_pairs(project, source)
         if pairs is None:
-            plan = Plan(min(DEFAULT_PAIRS, count * (count - 1) // 2), seed, mode)
+            plan = Plan(min(DEFAULT_PAIRS, possible), seed, mode)
             project = replace(project, plan=plan)
         project.save()
         with Store.create(project) as store:
@@ -84,6 +76,19 @@ def create_project(
         shutil.rmtree(part, ignore_errors=True)
     assert token is not None
     return Project.load(folder), token
+
+
+def _count_pairs(project: Project, source: Path) -> int:
+    """Number of pairs of the copied items; ProjectError names the source if they cannot be used."""
+    try:
+        count = len(Items.open(project))
+    except ProjectError as error:
+        raise ProjectError(str(error).replace(str(project.items_path), str(source))) from None
+    if count < 2:
+        raise ProjectError(f"{source} has {count} item: a pair needs two")
+    if project.plan.mode == "information":
+        check_features(project)
+    return count * (count - 1) // 2
 
 
 def _check_free(folder: Path) -> None:
