@@ -189,7 +189,7 @@ def test_compare_of_robustness_and_of_nothing(calls: list[dict[str, Any]]) -> No
         (("run", "accuracy", "--epochs", "0"), "--epochs 0 must be a whole number of 1 or more"),
         (("run", "accuracy", "--model", "cnn"), "cnn"),
         (("run", "accuracy", "--device", "tpu"), "tpu"),
-        (("run", "accuracy", "--priors", "0.5", "--methods", "sconf-abs"), "nothing is chosen"),
+        (("run", "accuracy", "--priors", "0.5", "--methods", "sconf-abs"), "no runs are selected"),
         (("table", "accuracy"), "pairlearn bench run accuracy"),
         (("figure", "gamma"), "pairlearn bench run gamma"),
         (("compare", "accuracy"), "pairlearn bench run accuracy"),

@@ -170,7 +170,7 @@ def test_written_files_read_back(format: Any, tmp_path: Path) -> None:
         ({"noise": float("nan")}, "noise must be a finite number of at least 0"),
         ({"repeated": 0.5}, "repeated is 0.5: a second judgement needs two annotators"),
         ({"overlap": 0.6}, r"overlap must lie in \(0, 0.45\] for gaussians; got 0.6"),
-        ({"distribution": "digits", "overlap": 0.1}, "overlap is what it is in digits"),
+        ({"distribution": "digits", "overlap": 0.1}, "overlap is fixed in digits"),
         (
             {"distribution": "breast-cancer", "items": 560, "prior": 0.5},
             "560 items of breast-cancer at prior 0.5 need 280 distinct positive .* there are 212",

@@ -76,7 +76,9 @@ class RunOptions:
 
         runs = self.selection().of(GRIDS[self.grid]).runs()
         if not runs:
-            raise ValueError("nothing is chosen, or no method that is defined at a prior chosen")
+            raise ValueError(
+                "no runs are selected, or no selected method is defined at a selected prior"
+            )
         return runs
 
     def open_store(self) -> RunStore:

@@ -118,8 +118,8 @@ def simulate(
 
     Examples
     --------
-    >>> made = simulate("moons", pairs=100, prior=0.2, missing=0.5)
-    >>> len(made.items), len(made.pairs), int(made.positive.sum())
+    >>> data = simulate("moons", pairs=100, prior=0.2, missing=0.5)
+    >>> len(data.items), len(data.pairs), int(data.positive.sum())
     (200, 100, 40)
     """
     if distribution not in get_args(Distribution):
@@ -131,22 +131,15 @@ def simulate(
             raise ValueError(f"{name} must be at least {least}; got {number}")
     check_share("prior", prior)
     check_share("annotator_prior", annotator_prior)
-    for name, share in (("missing", missing), ("preference", preference), ("repeated", repeated)):
-        if not 0 <= share <= 1:
-            raise ValueError(f"{name} must lie in [0, 1]; got {share:g}")
-    for name, share in (also or {}).items():
-        kind(name)  # refuses unknown names
-        if not 0 < share <= 1:
-            raise ValueError(f"also gives {name} a share of {share:g}: it must lie in (0, 1]")
-    if missing + preference > 1:
-        raise ValueError(f"missing and preference are {missing + preference:g} together: at most 1")
+    also = also or {}
+    _check_shares(missing, preference, repeated, also)
     if not 0 <= noise < math.inf:
         raise ValueError(f"noise must be a finite number of at least 0; got {noise:g}")
     if repeated and annotators < 2:
         raise ValueError(f"repeated is {repeated:g}: a second judgement needs two annotators")
     if distribution in ("digits", "breast-cancer"):
         if overlap is not None:
-            raise ValueError(f"overlap is what it is in {distribution}: leave it out")
+            raise ValueError(f"overlap is fixed in {distribution}: leave it out")
         drawn = _from_data_set(distribution, pairs, prior, items, seed)
     else:
         count = 2 * pairs if items is None else items
@@ -155,7 +148,7 @@ def simulate(
     posterior = _sigmoid(drawn.evidence + _logit(annotator_prior or prior))
     ends, annotator = _assign(len(posterior), pairs, annotators, repeated, seed)
     judged = _judge(posterior, ends, annotator, noise, missing, preference, seed)
-    others = [_state(k, round(share * pairs), posterior, seed) for k, share in (also or {}).items()]
+    others = [_state(k, round(share * pairs), posterior, seed) for k, share in also.items()]
     ids = np.arange(len(posterior))
     return Simulation(
         ItemTable(ids, drawn.features.astype(np.float32), list(drawn.names)),
@@ -163,6 +156,21 @@ def simulate(
         drawn.positive,
         _sigmoid(drawn.evidence + _logit(prior)),
     )
+
+
+def _check_shares(
+    missing: float, preference: float, repeated: float, also: Mapping[str, float]
+) -> None:
+    """Refuse shares of judgements that are out of range."""
+    for name, share in (("missing", missing), ("preference", preference), ("repeated", repeated)):
+        if not 0 <= share <= 1:
+            raise ValueError(f"{name} must lie in [0, 1]; got {share:g}")
+    if missing + preference > 1:
+        raise ValueError(f"missing and preference are {missing + preference:g} together: at most 1")
+    for name, share in also.items():
+        kind(name)  # refuses unknown names
+        if not 0 < share <= 1:
+            raise ValueError(f"also: the share of {name} must lie in (0, 1]; got {share:g}")
 
 
 class _Items(NamedTuple):

@@ -291,7 +291,7 @@ def _grid_of(records: Sequence[Record], path: Path) -> str:
     methods = {record.run.method for record in records}
     grids = [g for g in GRIDS.values() if len(Selection().records(g, records)) == len(records)]
     if not grids:
-        raise StoreError(f"{path}: its runs are of no experiment that there is a table for")
+        raise StoreError(f"{path}: its runs belong to no experiment of the paper")
     return next((grid for grid in grids if methods <= set(grid.methods)), grids[0]).name
 
 
