@@ -148,10 +148,10 @@ def test_ranks_equal_one_process(tmp_path: Path) -> None:
 @pytest.mark.parametrize("pads", [True, False])
 @pytest.mark.parametrize("size", [1, 2, 5])
 def test_parts_of_batches_are_the_batches(size: int, *, pads: bool) -> None:
-    held = [torch.zeros(1, PAIRS, dtype=torch.int64)] * 2 + [torch.zeros(1, 1, PAIRS)] * 2
-    whole = list(MemoryBatches(held, [0], 20, ALONE, pads=pads).epoch(0))
+    tensors = [torch.zeros(1, PAIRS, dtype=torch.int64)] * 2 + [torch.zeros(1, 1, PAIRS)] * 2
+    whole = list(MemoryBatches(tensors, [0], 20, ALONE, pads=pads).epoch(0))
     parts = [
-        list(MemoryBatches(held, [0], 20, Ranks(rank, size), pads=pads).epoch(0))
+        list(MemoryBatches(tensors, [0], 20, Ranks(rank, size), pads=pads).epoch(0))
         for rank in range(size)
     ]
     for step, (chosen, weight) in enumerate(whole):

@@ -235,7 +235,7 @@ class Fleet:
                 digest.update(f"{rates} {member.held_prior} {member.guiding_prior}".encode())
                 digest.update(member.risk.table.numpy().tobytes())
         if isinstance(self.batches, MemoryBatches):
-            for tensor in self.batches.held:
+            for tensor in self.batches.tensors:
                 digest.update(_array(tensor).tobytes())
         return digest.hexdigest()
 
@@ -315,11 +315,11 @@ class Fleet:
 
     def _train_step(self, chosen: Tensor, weight: Tensor) -> Tensor:
         """Take a step on the pairs `chosen` (G, B); returns the sum of the members' risks."""
-        left, right, *labels = self.batches.held
+        left, right, *columns = self.batches.tensors
         rows = torch.cat([left.gather(1, chosen), right.gather(1, chosen)], 1)
         position = chosen.unsqueeze(1).expand(-1, self.shape[1], -1)
-        u, v, *columns = (column.gather(2, position) for column in labels)
-        return self.step(self._instances(rows), u, v, weight, *columns)
+        u, v, *kind_weights = (column.gather(2, position) for column in columns)
+        return self.step(self._instances(rows), u, v, weight, *kind_weights)
 
     def _instances(self, rows: Tensor) -> Tensor:
         """Instances (G, R, ...) of rows (G, R)."""
@@ -359,25 +359,25 @@ class Fleet:
             like = torch.zeros((), dtype=self.dtype, device=self.device)
             kinds = self.groups[0].kinds
             return StreamBatches(source, self.batch_size, self.ranks, kinds, like, pads=pads)
-        held = [tensor.to(self.device) for tensor in self._pairs_and_labels()]
+        tensors = [tensor.to(self.device) for tensor in self._pairs_and_labels()]
         return MemoryBatches(
-            held, [group.seed for group in self.groups], self.batch_size, self.ranks, pads=pads
+            tensors, [group.seed for group in self.groups], self.batch_size, self.ranks, pads=pads
         )
 
     def _pairs_and_labels(self) -> list[Tensor]:
         """Both ends (G, n) of the pairs, and values and weights for each kind (G, M, n)."""
         ends = np.stack([np.asarray(group.pairs, dtype=np.int64) for group in self.groups])
-        labels = torch.zeros(2, *self.shape, self.pairs, dtype=self.dtype)
+        values = torch.zeros(2, *self.shape, self.pairs, dtype=self.dtype)
         for g, group in enumerate(self.groups):
             for m, member in enumerate(group.members):
-                labels[:, g, m] = torch.from_numpy(member.columns())
-        columns = [
+                values[:, g, m] = torch.from_numpy(member.values())
+        kind_weights = [
             torch.stack([torch.as_tensor(column).to(self.dtype) for column in of_kind])
             .unsqueeze(1)
             .expand(*self.shape, -1)
             for of_kind in zip(*(group.columns for group in self.groups), strict=True)
         ]
-        return [*torch.from_numpy(ends).unbind(-1), *labels.unbind(0), *columns]
+        return [*torch.from_numpy(ends).unbind(-1), *values.unbind(0), *kind_weights]
 
     def _per_member(self, name: str) -> Tensor:
         """An attribute of all members (G, M); idle places repeat the first."""

@@ -58,7 +58,7 @@ class Member:
             if not (math.isfinite(rate) and rate >= 0):
                 raise ValueError(f"{name} must be a number of at least 0; got {rate}")
 
-    def columns(self) -> Floats:
+    def values(self) -> Floats:
         """The labels (2, n), with classes as indicators of the positive one."""
         labels = np.asarray(self.labels, dtype=np.float64)
         for fault, bad in (("missing (NaN)", np.isnan(labels)), ("infinite", np.isinf(labels))):
@@ -216,16 +216,21 @@ class Batches(ABC):
     """The pairs of a fleet as tensors on its device, and positions in them for each step.
 
     ``batch_size`` counts pairs over all ranks. With ``pads`` batches are padded with pairs of
-    weight zero, so that all steps have the same shape. ``held`` has both ends (G, n) of the pairs,
-    their values u and v, and weights for each kind (G, M, n).
+    weight zero, so that all steps have the same shape. ``tensors`` are both ends (G, n) of the
+    pairs, their values u and v, and weights for each kind (G, M, n).
     """
 
-    held: list[Tensor]
+    tensors: list[Tensor]
 
     def __init__(self, pairs: int, batch_size: int, ranks: Ranks, *, pads: bool) -> None:
         self.pairs, self.batch_size, self.ranks, self.pads = pairs, batch_size, ranks, pads
         self.steps = -(-pairs // batch_size)
         self.share = -(-batch_size // ranks.size)
+
+    @property
+    def values(self) -> list[Tensor]:
+        """Values u and v of the pairs, each (G, M, n)."""
+        return self.tensors[2:4]
 
     @abstractmethod
     def epoch(self, epoch: int, start: int = 0) -> Iterator[tuple[Tensor, Tensor]]:
@@ -249,7 +254,7 @@ class Batches(ABC):
             weights.append(np.tile(ones, part.shape[1]))
             chosen.append(np.pad(part, ((0, 0), (0, 0), (0, missing))).reshape(len(order), -1))
             counts += [len(ones)] * part.shape[1]
-        like = self.held[2]
+        like = self.values[0]
         positions = torch.from_numpy(np.concatenate(chosen, 1)).to(like.device)
         weight = torch.from_numpy(np.concatenate(weights)).to(like)
         return [*zip(torch.split(positions, counts, 1), torch.split(weight, counts), strict=True)]
@@ -260,20 +265,20 @@ class MemoryBatches(Batches):
 
     def __init__(
         self,
-        held: list[Tensor],
+        tensors: list[Tensor],
         seeds: Sequence[int],
         batch_size: int,
         ranks: Ranks,
         *,
         pads: bool,
     ) -> None:
-        super().__init__(held[0].shape[1], batch_size, ranks, pads=pads)
-        self.held, self.seeds = held, seeds
+        super().__init__(tensors[0].shape[1], batch_size, ranks, pads=pads)
+        self.tensors, self.seeds = tensors, seeds
         self._next: dict[int, list[tuple[Tensor, Tensor]]] = {}
 
-    def restart(self, held: Sequence[Tensor], seeds: Sequence[int]) -> None:
+    def restart(self, tensors: Sequence[Tensor], seeds: Sequence[int]) -> None:
         """Replace the pairs, in place, by others of the same number."""
-        for tensor, new in zip(self.held, held, strict=True):
+        for tensor, new in zip(self.tensors, tensors, strict=True):
             tensor.copy_(new)
         self.seeds, self._next = seeds, {}
 
@@ -317,7 +322,7 @@ class StreamBatches(Batches):
         self.source, self.kinds = source, kinds
         size = min(source.block_pairs, source.pairs)
         ends = [torch.zeros(1, size, dtype=torch.int64, device=like.device) for _ in range(2)]
-        self.held = ends + [like.new_zeros(1, 1, size) for _ in range(2 + len(kinds))]
+        self.tensors = ends + [like.new_zeros(1, 1, size) for _ in range(2 + len(kinds))]
 
     def epoch(self, epoch: int, start: int = 0) -> Iterator[tuple[Tensor, Tensor]]:
         """As in `Batches`."""
@@ -335,5 +340,5 @@ class StreamBatches(Batches):
     def _load(self, block: Judgements) -> None:
         weights = [np.where(block.of(name), block.weight, 0.0) for name in self.kinds]
         columns = [*block.ends.T, block.u, block.v, *weights]
-        for tensor, column in zip(self.held, columns, strict=True):
+        for tensor, column in zip(self.tensors, columns, strict=True):
             tensor[..., : len(column)].copy_(torch.from_numpy(np.ascontiguousarray(column)))

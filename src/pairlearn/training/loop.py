@@ -233,7 +233,7 @@ class Completion(Callback):
 
     def before_epoch(self, fleet: Fleet) -> None:
         """Complete the statements, unless an epoch is resumed."""
-        values = torch.stack(fleet.batches.held[2:4])  # u and v of all members (2, G, M, n)
+        values = torch.stack(fleet.batches.values)  # (2, G, M, n)
         if not fleet.steps_done or not len(self.targets):
             self.targets = values.clone()
             for g, joint, at in self.parts:
@@ -247,8 +247,8 @@ class Completion(Callback):
                     completed = np.clip(joint.complete(*ends, *stated), TINY, 1 - TINY)
                     shift = torch.from_numpy(logit(completed) - logit(ends))
                     self.targets[:, g, m, at] = shift.to(values)
-        for held, targets in zip(fleet.batches.held[2:4], self.targets, strict=True):
-            held.copy_(targets)
+        for tensor, targets in zip(fleet.batches.values, self.targets, strict=True):
+            tensor.copy_(targets)
 
 
 class Guidance(Callback):

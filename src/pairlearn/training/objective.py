@@ -77,7 +77,7 @@ class Objective:
         u: Tensor,
         v: Tensor,
         share: Tensor,
-        *columns: Tensor,
+        *kind_weights: Tensor,
         total: Total,
         guidance: Tensor | None = None,
     ) -> Tensor:
@@ -85,13 +85,13 @@ class Objective:
 
         ``left`` and ``right`` (G, M, B) are the log-odds of both items, ``u`` and ``v`` the values
         of the rows, ``share`` (B,) their shares, which sum to one and are 0 for padding.
-        ``columns`` (G, M, B) are the weights of the rows for each kind; there are none where all
-        rows have one kind and weight. ``total`` sums over the ranks that have parts of the batch,
-        and ``guidance`` is the weight of the guiding priors.
+        ``kind_weights`` (G, M, B) are the weights of the rows for each kind, none where all rows
+        have one kind and weight. ``total`` sums over the ranks that have parts of the batch, and
+        ``guidance`` is the weight of the guiding priors.
         """
         if self.signs is not None:
             left, right = self.signs * left, self.signs * right
-        shares = torch.stack(columns) * share if columns else share
+        shares = torch.stack(kind_weights) * share if kind_weights else share
         first, second = u, v
         if self.completing:
             first, second = self._completed(left, right, u, v)
@@ -103,7 +103,7 @@ class Objective:
         risks = correct(contract(self.tables, moments), self.slopes).sum((0, -1))
         if self.held is not None or guidance is not None:
             posterior = (torch.sigmoid(left) + torch.sigmoid(right)) / 2
-            weight = shares.sum(0) if columns else share
+            weight = shares.sum(0) if kind_weights else share
             mean = total((posterior * weight).sum(-1))
             if self.held is not None:
                 risks = risks + _divergence(self.held, mean)
@@ -121,13 +121,13 @@ class Objective:
         if unknown:
             raise ValueError(f"the objective was made without rows of kind {sorted(unknown)}")
         u, v = torch.from_numpy(np.ascontiguousarray(rows.values.T)).to(logits)[:, None, None]
-        columns = [
+        kind_weights = [
             torch.from_numpy(column).to(logits)[None, None]
             for column in rows.weight_columns(self.kinds)
         ]
         share = torch.full_like(u[0, 0], 1 / len(rows))
         return self.per_member(
-            logits[None], logits_prime[None], u, v, share, *columns, total=ALONE.sum
+            logits[None], logits_prime[None], u, v, share, *kind_weights, total=ALONE.sum
         )[0]
 
     def _completed(
@@ -182,7 +182,7 @@ def _over_its_rows(member: Member, group: Group) -> Risk:
     """A member's risk, bound to the values and weights of its rows unless they are streamed."""
     if member.labels is None:
         return member.risk
-    u, v = member.columns()
+    u, v = member.values()
     return member.risk.over(u, v, sum(group.columns) if len(group.columns) else None)
 
 

@@ -69,12 +69,14 @@ class Step:
                 self._forward = torch.compile(self.risk, dynamic=False)
 
     @torch.no_grad()
-    def __call__(self, x: Tensor, u: Tensor, v: Tensor, weight: Tensor, *columns: Tensor) -> Tensor:
+    def __call__(
+        self, x: Tensor, u: Tensor, v: Tensor, weight: Tensor, *kind_weights: Tensor
+    ) -> Tensor:
         """Take a step on instances (G, 2B, ...) and values (G, M, B); returns the summed risk."""
         full = u.shape[-1] == self.compiled_pairs
         gradients, sums, update, derive_sums = self._compiled if full else self._parts
         risk: Tensor
-        slopes, risk, statistics = gradients(x, u, v, weight, *columns)
+        slopes, risk, statistics = gradients(x, u, v, weight, *kind_weights)
         self.network.absorb(statistics)
         slopes = dict(zip(slopes, self.ranks.average([*slopes.values()]), strict=True))
         if self.network.stacked:
@@ -91,7 +93,13 @@ class Step:
         self._derive(self.derived)
 
     def risk(
-        self, operands: Operands, x: Tensor, u: Tensor, v: Tensor, weight: Tensor, *columns: Tensor
+        self,
+        operands: Operands,
+        x: Tensor,
+        u: Tensor,
+        v: Tensor,
+        weight: Tensor,
+        *kind_weights: Tensor,
     ) -> tuple[Tensor, tuple[Tensor, Statistics]]:
         """The risk of a batch to differentiate, its value, and the batch's statistics."""
         pairs = u.shape[-1]
@@ -100,7 +108,7 @@ class Step:
         logits, statistics = self.network.run(operands, x, rows_weight)
         share = weight / self.ranks.sum(weight.sum())
         left, right = logits[..., :pairs], logits[..., pairs:]
-        risk = self.objective(left, right, u, v, share, *columns, total=self.ranks.sum)
+        risk = self.objective(left, right, u, v, share, *kind_weights, total=self.ranks.sum)
         return risk, (risk.detach(), statistics)
 
     def plain_gradients(self, *batch: Tensor) -> tuple[Operands, Tensor, Statistics]:
