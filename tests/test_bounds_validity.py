@@ -198,7 +198,7 @@ def test_correction_bias_holds(world: World, form: bounds.Form) -> None:
 
 def test_printed_delta_sconf_fails_where_the_rederived_one_holds() -> None:
     """An exact trinomial: P(Â ≤ 0) for a nearly perfect classifier exceeds the printed Δ_Sconf."""
-    n, mass, posterior = 60, 0.8, 0.98  # x = 1 has mass .8 and posterior .98, x = 0 posterior .02
+    n, mass, posterior = 60, 0.8, 0.98  # of x = 1; the posterior of x = 0 is 0.02
     prior = mass * posterior + (1 - mass) * (1 - posterior)
     same = posterior**2 + (1 - posterior) ** 2
     # The 0-1 loss ℓ(x, +1) is 1 at x = 0 only: twice in a pair (0, 0), once in a mixed pair.

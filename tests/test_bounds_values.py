@@ -28,7 +28,8 @@ CONVEX_CORRECTED = {
 }  # fmt: skip
 CONVEX_BIAS = (2 * 0.05 + 4 * 0.14) * 2.5 * 2
 # c̄ = c + 0.1, s̄ = s − 0.2 on every pair, π̄₊ = 0.3: with c = 0.5 the terms are
-# |.3·.6 − .2·.5| + |.7·.6 − .8·.5| + .2 = .08 + .02 + .2 and .05 + .15 + .1 for the prior.
+# |0.3·0.6 − 0.2·0.5| + |0.7·0.6 − 0.8·0.5| + 0.2 = 0.08 + 0.02 + 0.2,
+# and 0.05 + 0.15 + 0.1 for the prior.
 NOISY = WITHOUT_N | {
     name: np.full(100, v) for name, v in zip(LABELS, (0.4, 0.2, 0.5, 0.6), strict=True)
 }

@@ -159,7 +159,7 @@ def test_compare_passes_on_the_published_numbers_and_fails_with_exit_code_one(
     assert "Published cells without runs of ours: 315" in done.output
     data = json.loads(call("compare", "accuracy", "--json").output)
     assert (data["ok"], len(data["cells"])) == (True, 45)
-    # On the other test subset everything is .01 lower here, which is more than is allowed.
+    # On the other test subset everything is 0.01 lower here, which is more than is allowed.
     done = call("compare", "accuracy", "--test-subset", "stratified", "--json")
     assert (done.exit_code, json.loads(done.output)["ok"]) == (1, False)
 

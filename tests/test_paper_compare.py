@@ -79,12 +79,12 @@ def test_every_published_cell_is_run_by_its_grid(grid: str) -> None:
 
 
 def test_cells_by_hand() -> None:
-    # Published: supervised .990 ± .000, SconfConfDiff-ABS .978 ± .002, Sconf-ABS .960 ± .004.
+    # Published: supervised 0.990 ± 0.000, SconfConfDiff-ABS 0.978 ± 0.002, Sconf-ABS 0.960 ± 0.004.
     comparison = compare_with_published(
         [
-            cell("supervised", 0.984, 0.0),  # .006 off, and .006 allowed
-            cell("sconfconfdiff-abs", 0.971, 0.001),  # .007 off; .006 + 2·√(5e-6/5) = .008
-            cell("sconf-abs", 0.982, 0.0),  # .022 off; .006 + 2·√(16e-6/5) = .00958
+            cell("supervised", 0.984, 0.0),  # 0.006 off, and 0.006 allowed
+            cell("sconfconfdiff-abs", 0.971, 0.001),  # 0.007 off; 0.006 + 2·√(5e-6/5) = 0.008
+            cell("sconf-abs", 0.982, 0.0),  # 0.022 off; 0.006 + 2·√(16e-6/5) = 0.00958
             cell("likelihood-abs", 0.99),  # never published
             cell("supervised", 0.1, fraction=0.5),  # nor this
         ],
@@ -140,7 +140,7 @@ def test_copied_cells_count_for_nothing() -> None:
 def test_likelihood_against_the_best_published_and_its_ceiling(
     mean: float, beats: int, reaches: int
 ) -> None:
-    # Best published on MNIST at .2: .978; the annotator's .986 is below our supervised .99.
+    # Best published on MNIST at 0.2: 0.978; the annotator's 0.986 is below our supervised 0.99.
     def counted(**accuracies: dict[str, float]) -> dict[str, int]:
         runs = [
             Record(replace(BASE, method=name.replace("_", "-")), results)

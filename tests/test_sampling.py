@@ -138,7 +138,7 @@ def test_subsets_keep_one_class_whole_and_meet_the_prior(prior, n_positive, n_ne
 
 
 def test_paper_truncates_in_class_order():
-    """MNIST at .2: the positives are the zeros and some twos; at .8 ones and some threes."""
+    """MNIST at 0.2: the positives are the zeros and some twos; at 0.8 ones and some threes."""
     classes, positive = mixed_digits()
     rows = subset_at_prior(positive, 0.2, "paper", classes=classes)
     n_negative = int((~positive).sum())

@@ -163,7 +163,7 @@ def test_how_often_each_answer_was_collected_does_not_matter() -> None:
 def test_nonnegative_risk_by_hand() -> None:
     """π₊ = 0.3, hinge: positives cost 2 as positives and 0 as negatives, or the other way round.
 
-    uPU is .3·R_p⁺ + R_u⁻ − .3·R_p⁻; nnPU takes no less than 0 for the difference.
+    uPU is 0.3·R_p⁺ + R_u⁻ − 0.3·R_p⁻; nnPU takes no less than 0 for the difference.
     """
     share, other = torch.tensor([1.0, 1.0]), torch.tensor([0.3, 0.3])
     # Known positives at z = 1: R_p⁺ = 0, R_p⁻ = 2. Unlabelled at z = −1: R_u⁻ = 0.
@@ -177,7 +177,7 @@ def test_nonnegative_risk_by_hand() -> None:
 def test_published_weights() -> None:
     """At π₊ = 0.2, of single rows with hinge losses of 2 and 0, as the papers print them."""
     up, down = torch.tensor([1.0]), torch.tensor([-1.0])
-    # Pcomp, x more positive than x': ℓ₊(x) 1, ℓ₊(x') −π₋ = −.8, ℓ₋(x) −π₊ = −.2, ℓ₋(x') 1.
+    # Pcomp, x more positive than x': ℓ₊(x) 1, ℓ₊(x') −π₋ = −0.8, ℓ₋(x) −π₊ = −0.2, ℓ₋(x') 1.
     preferences = Judgements.from_columns([[0, 1]], {"preference": [-1.0]})
     risk, read = bind_risk(make_risk("pcomp", 0.2, loss="hinge"), preferences)
     u, v = torch.from_numpy(read.u), torch.from_numpy(read.v)
