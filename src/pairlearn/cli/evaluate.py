@@ -143,24 +143,24 @@ def evaluate(
     accuracy, rates and the others are those of the true classes. Weights count, and
     intervals allow for items that are in several pairs.
 
-    Pairs with items that the model was trained on are left out, and said to be; without any
-    others nothing is measured. pairlearn split makes tables without such items.
+    Pairs with items that the model was trained on are left out, with a note; without others
+    nothing is measured. pairlearn split makes tables without such items.
 
-    With --stream the pairs stay in their Parquet file. All are checked, and a random sample
-    of them, 262,144 at most, is measured with.
+    With --stream the pairs stay in their Parquet file. All are checked, and the model is
+    measured on a random sample of 262,144 at most.
 
     Parameters
     ----------
     cost
         Costs of a false positive and of a false negative, as 1,5.
     choose_threshold
-        Find the one with the least cost.
+        Find the threshold with the least cost.
     sensitivity
-        Show what a miscalibrated annotator would do.
+        Show the effect of miscalibrated annotators.
     calibration
         Compare probabilities with judgements.
     labelled
-        Items of known class, id and class: corrects the judgements' confidence.
+        Items of known class, id and class: corrects the confidence of the judgements.
     at_least
         Exit with 1 unless the accuracy's interval lies above this.
 

@@ -249,12 +249,12 @@ def fit(
     of some items and measured on those (--holdout, about a fifth of the pairs). The model
     that is saved is then fitted to all pairs. It is accuracy as the annotators see it.
 
-    A training that was interrupted goes on when the same command is given again: its state
-    is in the folder OUT.checkpoint until the model is saved. torchrun … -m pairlearn fit …
-    trains one model in several processes.
+    An interrupted training continues when the same command is run again: its state is in the
+    folder OUT.checkpoint until the model is saved. torchrun … -m pairlearn fit … trains one
+    model in several processes.
 
-    With --stream pairs are read from a Parquet file again and again, block by block, so that
-    memory holds the items alone; see the guide on streaming.
+    With --stream pairs are read from a Parquet file block by block in every epoch, so that
+    only the items are in memory; see the guide on streaming.
 
     Scikit-learn classifiers cannot be saved without pickle and are not offered here: use
     PairClassifier(model=...) in Python.

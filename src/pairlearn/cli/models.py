@@ -37,9 +37,9 @@ def predict(
 ) -> Output:
     """Predict items: writes id, label and probability (of the positive class) of each.
 
-    Reads and writes some rows at a time, so that files may have any size. Columns are found
-    by their names, in whatever order they stand, and others are left out; .npy items have no
-    names and need the order of the training.
+    Rows are read and written in batches, so that files may have any size. Columns are matched
+    by name, in any order, and others are ignored; .npy items have no names and need the order
+    of the training.
 
     Parameters
     ----------

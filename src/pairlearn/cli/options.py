@@ -58,11 +58,11 @@ HELP = {
     "epochs": "Passes over the pairs. [default: by their number]",
     "learning_rate": "Step size of Adam. [default: by the model]",
     "device": "auto, cpu, cuda, cuda:1, …",
-    "noisy": "Admit judgements that noise has moved out of range.",
-    "seed": "Seed of everything random.",
+    "noisy": "Allow judgements that noise has moved out of range.",
+    "seed": "Seed of all random numbers.",
     "stream": "Read the pairs block by block: .parquet, any size.",
     "test_subset": "How the test set is reduced to the class prior.",
-    "checkpoint_seconds": "How often the state of training is kept.",
+    "checkpoint_seconds": "Seconds between checkpoints of the training.",
     "port": "Port to listen at.",
     "force": "Replace an existing file or folder.",
     "json": "Print JSON.",
@@ -161,7 +161,7 @@ class Columns:
     ignore
         Columns to leave out, with commas between.
     kinds
-        What columns hold, if not what it seems, as in zip:category,notes:text.
+        Kinds of columns, where the guess is wrong, as in zip:category,notes:text.
     """
 
     columns: str | None = None
@@ -188,11 +188,11 @@ class Reading:
     Parameters
     ----------
     similarity_scale
-        Lowest and highest similarity that could be given, as 1,5 or 0,100.
+        Lowest and highest possible similarity, as 1,5 or 0,100.
     difference_scale
-        Lowest and highest difference, with an equals sign: =-2,2.
+        Lowest and highest possible difference, with an equals sign: =-2,2.
     difference_means
-        preference: which one, not by how much; difference: as it is, surely.
+        preference: which item is more positive, not by how much; difference: take it as it is.
     """
 
     similarity_scale: str | None = None

@@ -47,7 +47,7 @@ def check(
     Parameters
     ----------
     items
-        Table of items, where every id should be found; tells more of the annotators.
+        Table of items, which should have every id; their features tell more about annotators.
     prior
         Share of positives as you know it, to compare.
     figure
@@ -161,7 +161,7 @@ def prior(
     Parameters
     ----------
     majority
-        The larger class; similarities cannot tell.
+        The larger class, which similarities do not show.
 
     For example:
       pairlearn prior pairs.csv
@@ -215,11 +215,11 @@ def split(
     """Split judged pairs by their items.
 
     A model does better on items that it was trained on. So no item is in both files, and
-    pairs with an item on each side are in neither. Where each item is in one pair none is
-    lost. Where all items are connected most pairs can be: fit measures on items of its own
-    (--holdout), and then fits all pairs.
+    pairs with an item on each side are in neither. If each item is in one pair, none is lost.
+    If all items are connected, most pairs can be: fit holds out items of its own (--holdout),
+    and then fits all pairs.
 
-    Other columns than those of judgements are left out.
+    Columns other than those of judgements are dropped.
 
     Parameters
     ----------
@@ -279,7 +279,7 @@ def plan(
     confidence: float = 0.95,
     seed: Seed = 0,
 ) -> Output:
-    """How many pairs, held out from training, tell an accuracy within ±WITHIN.
+    """Plan how many pairs, held out from training, measure an accuracy within ±WITHIN.
 
     From assumptions, from a pilot table, or from a pilot table and a model.
 
