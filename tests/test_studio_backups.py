@@ -106,6 +106,20 @@ def test_snapshots_with_more_answers_than_there_are_stop_nothing(
     assert len(snapshots(project)) == 3
 
 
+def test_snapshots_beside_other_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Copies by other tools stay, and one that vanishes while it is looked at is none."""
+    monkeypatch.setattr(writer, "EVERY", 5)
+    project = answered(tmp_path / "p", 0)
+    answer(project, 1, 5)
+    folder = project.folder / "backups"
+    copy = shutil.copy(folder / "auto-000000005.sqlite", folder / "auto-000000005 (copy).sqlite")
+    (folder / "auto-000000004.sqlite").symlink_to("nowhere")
+    answer(project, 6, 25)
+    assert copy.exists() and (folder / "auto-000000025.sqlite").exists()
+    assert not (folder / "auto-000000005.sqlite").exists()
+    assert writer.restore(project, copy).answers == 5
+
+
 def test_nobody_writes_while_a_backup_is_restored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -152,8 +152,9 @@ class Snapshots:
             for path, _ in _snapshots(self._folder)[:-KEPT]:
                 path.unlink(missing_ok=True)
             for path in self._folder.glob(".auto-*"):
-                if time.time() - path.stat().st_mtime > STALE_SECONDS:
-                    path.unlink(missing_ok=True)
+                with suppress(FileNotFoundError):  # another process has finished this copy
+                    if time.time() - path.stat().st_mtime > STALE_SECONDS:
+                        path.unlink()
         except (StoreError, OSError) as error:
             LOG.warning("pairlearn annotate: no snapshot of the answers was made: %s", error)
 
@@ -374,8 +375,14 @@ def _new_path(project: Project, name: str) -> Path:
 
 
 def _snapshots(folder: Path) -> list[tuple[Path, int]]:
-    """Automatic snapshots and their numbers of answers, in the order of being written."""
-    paths = sorted(
-        folder.glob("auto-*.sqlite"), key=lambda path: (path.stat().st_mtime_ns, path.name)
-    )
-    return [(path, int(path.stem.removeprefix("auto-"))) for path in paths]
+    """Automatic snapshots and their numbers of answers, in the order of being written.
+
+    Copies that other tools made beside them are left alone.
+    """
+    snapshots = []
+    for path in folder.glob("auto-*.sqlite"):
+        answers = path.stem.removeprefix("auto-")
+        with suppress(FileNotFoundError):  # another process has removed this one
+            if answers.isdecimal():
+                snapshots.append((path.stat().st_mtime_ns, path, int(answers)))
+    return [(path, answers) for _, path, answers in sorted(snapshots)]
