@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -26,46 +26,14 @@ COLUMNS = (
 )
 
 
-@command("annotate init")
-def init(
-    project: Path,
-    items: Path,
-    *,
-    pairs: OptionalCount = None,
-    overlap: Count = 1,
-    annotators: str = "",
-    title: str = "Which pairs are alike?",
-    positive: str = "positive",
-    negative: str = "negative",
-    question_similarity: str = "",
-    question_difference: str = "",
-    help_text: str = "",
-    columns: str = "",
-    answers: Literal["graded", "each", "exact"] = "graded",
-    hide_ids: bool = False,
-    positive_means: str = "",
-    negative_means: str = "",
-    qualify: Annotated[float, typer.Option(min=0, max=1)] = 0.0,
-    language: Literal["en", "de", "fr"] = "en",
-    kind: Literal["table", "image", "text"] | None = None,
-    mode: Literal["uniform", "information"] = "uniform",
-    seed: Seed = 0,
-    address: str = ADDRESS,
-) -> Output:
-    """Make a project from items: the pairs to judge, the questions, an empty store.
+@dataclass(frozen=True)
+class Appearance:
+    """What annotators see, and what they are asked.
 
     Parameters
     ----------
-    project
-        Folder to create; it must not exist.
-    items
-        Table (.csv, .parquet), folder of images, or of texts.
-    pairs
-        Pairs to judge. [default: 500]
     overlap
         Annotators of each pair.
-    annotators
-        Names, separated by commas.
     title
         Title of the pages.
     positive, negative
@@ -87,6 +55,55 @@ def init(
         Share of the practice pairs that an annotator must get right before starting.
     language
         Language of the annotator's page.
+    """
+
+    overlap: Count = 1
+    title: str = "Which pairs are alike?"
+    positive: str = "positive"
+    negative: str = "negative"
+    question_similarity: str = ""
+    question_difference: str = ""
+    help_text: str = ""
+    columns: str = ""
+    answers: Literal["graded", "each", "exact"] = "graded"
+    hide_ids: bool = False
+    positive_means: str = ""
+    negative_means: str = ""
+    qualify: Annotated[float, typer.Option(min=0, max=1)] = 0.0
+    language: Literal["en", "de", "fr"] = "en"
+
+    def fields(self) -> dict[str, Any]:
+        """The options as fields of `pairlearn.studio.Project`."""
+        renamed = {"positive": "positive_name", "negative": "negative_name", "help_text": "help"}
+        values = vars(self) | {"columns": tuple(parse_names(self.columns))}
+        return {renamed.get(name, name): value for name, value in values.items()}
+
+
+@command("annotate init", Appearance)
+def init(
+    appearance: Appearance,
+    project: Path,
+    items: Path,
+    *,
+    pairs: OptionalCount = None,
+    annotators: str = "",
+    kind: Literal["table", "image", "text"] | None = None,
+    mode: Literal["uniform", "information"] = "uniform",
+    seed: Seed = 0,
+    address: str = ADDRESS,
+) -> Output:
+    """Make a project from items: the pairs to judge, the questions, an empty store.
+
+    Parameters
+    ----------
+    project
+        Folder to create; it must not exist.
+    items
+        Table (.csv, .parquet), folder of images, or of texts.
+    pairs
+        Pairs to judge. [default: 500]
+    annotators
+        Names, separated by commas.
     kind
         Kind of the items, if a folder has several.
     mode
@@ -111,13 +128,8 @@ def init(
         if names.count(name) > 1:
             raise ValueError(f"--annotators names {name!r} twice: give everybody one name")
     made, token = create_project(
-        project, items, kind=kind, pairs=pairs, seed=seed, mode=mode, overlap=overlap,
-        title=title, positive_name=positive, negative_name=negative,
-        question_similarity=question_similarity, question_difference=question_difference,
-        help=help_text, columns=tuple(parse_names(columns)), answers=answers, hide_ids=hide_ids,
-        positive_means=positive_means, negative_means=negative_means, qualify=qualify,
-        language=language,
-    )  # fmt: skip
+        project, items, kind=kind, pairs=pairs, seed=seed, mode=mode, **appearance.fields()
+    )
     with Store.open(made) as store:
         added = store.add_annotators(names) if names else []
         count = len(store.items)

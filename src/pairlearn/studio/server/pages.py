@@ -239,11 +239,12 @@ def _words(studio: Studio, answer: StoredAnswer) -> str:
 
 def _sentence(studio: Studio, phrases: Sequence[Phrase]) -> str:
     """How an annotator answers, in the language of the page."""
-    words = studio.project.words
-    return "; ".join(
-        words(text, **(values | ({"share": words(values["share"])} if "share" in values else {})))
-        for text, values in phrases
-    )
+    words, parts = studio.project.words, []
+    for text, values in phrases:
+        if "share" in values:
+            values = values | {"share": words(values["share"])}
+        parts.append(words(text, **values))
+    return "; ".join(parts)
 
 
 def _context(studio: Studio) -> dict[str, Any]:
