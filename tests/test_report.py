@@ -1,22 +1,18 @@
-"""A model as a page."""
+"""The report about a model."""
 
-import json
 import math
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pytest
-import typer
 from matplotlib.figure import Figure
-from typer.testing import CliRunner
+from sklearn.linear_model import LogisticRegression
 
-pytest.importorskip("sklearn")
-
+from model_folders import answer, plain, run
 from pairlearn import PairLabels
-from pairlearn.cli.evaluate import report as command
 from pairlearn.data.simulation import simulate
 from pairlearn.estimators import PairClassifier
+from pairlearn.estimators.measuring import digest
 from pairlearn.evaluation import CalibrationCurve, Estimate
 from pairlearn.report import build_report, compare_annotators, measure
 from pairlearn.report.figures import plot_calibration, plot_histogram, plot_learning
@@ -24,42 +20,27 @@ from pairlearn.report.html import percent
 from pairlearn.tables import ItemTable, PairTable, read_pairs, write_items, write_pairs
 from test_pages import HOSTILE, Reader
 
-app = typer.Typer()
-app.command()(command)
-
-
-@dataclass(frozen=True)
-class Files:
-    model: Path
-    items: Path
-    train: Path
-    held: Path
-
-    def line(self, out: Path, *more: str, pairs: Path | None = None) -> list[str]:
-        files = ["--items", str(self.items), "--pairs", str(pairs or self.held)]
-        return [str(self.model), str(out), *files, *more]
-
 
 @pytest.fixture(scope="module")
-def files(tmp_path_factory: pytest.TempPathFactory) -> Files:
-    """A small model with a history, and pairs judged by two annotators."""
-    return make_files(tmp_path_factory.mktemp("report"))
-
-
-def make_files(folder: Path) -> Files:
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small model with a history, its training pairs, and others, by two annotators."""
+    folder = tmp_path_factory.mktemp("report")
     data = simulate(pairs=260, annotators=2, repeated=0.3, seed=1)
     held = np.arange(len(data.pairs)) % 2 == 0
-    items = write_items(data.items, folder / "items.csv")
-    train = write_pairs(data.pairs[~held], folder / "train.csv")
+    write_items(data.items, folder / "items.csv")
     write_pairs(data.pairs[held], folder / "held.csv")
-    from pairlearn.estimators.measuring import digest
-
+    train = write_pairs(data.pairs[~held], folder / "train.csv")
     table = read_pairs(train)
     model = PairClassifier(model="linear", epochs=12, early_stopping=True, random_state=0)
     model.fit(data.items.features[table.positions(data.items)], table.labels())
     model.trained_on_ = {"pairs": "train.csv", "pairs_sha256": digest(train)}
     model.save(folder / "model")
-    return Files(folder / "model", items, train, folder / "held.csv")
+    return folder
+
+
+def line(folder: Path, out: Path, *more: str, pairs: Path | None = None) -> list[object]:
+    files = "--items", folder / "items.csv", "--pairs", pairs or folder / "held.csv"
+    return ["report", folder / "model", out, *files, *more]
 
 
 def test_annotators_beside_a_model() -> None:
@@ -76,26 +57,19 @@ def test_annotators_beside_a_model() -> None:
     assert a.words == a.manner.words() and "guesses" in a.words
 
 
-def test_page_says_what_evaluate_says(files: Files, tmp_path: Path) -> None:
-    from pairlearn.cli import app as whole
-    from pairlearn.estimators.measuring import digest
-
-    ran = CliRunner().invoke(app, files.line(tmp_path / "r.html", "--json"))
-    assert ran.exit_code == 0, ran.output
-    summary = json.loads(ran.output)
-    line = ["evaluate", str(files.model), str(files.items), str(files.held), "--json"]
-    evaluated = json.loads(CliRunner().invoke(whole, line).output)
-    named = ["evaluate", str(files.model), "--pairs", str(files.held), *line[2:3], "--json"]
-    assert json.loads(CliRunner().invoke(whole, named).output) == evaluated
-    placed = [*line[1:4], str(tmp_path / "placed.html")]
-    assert CliRunner().invoke(app, placed).exit_code == 0
+def test_page_says_what_evaluate_says(folder: Path, tmp_path: Path) -> None:
+    summary = answer(*line(folder, tmp_path / "r.html"))
+    model, items, held = folder / "model", folder / "items.csv", folder / "held.csv"
+    evaluated = answer("evaluate", model, items, held)
+    assert answer("evaluate", model, "--pairs", held, items) == evaluated
+    assert run("report", model, items, held, tmp_path / "placed.html").exit_code == 0
     assert len((tmp_path / "placed.html").read_text()) == len((tmp_path / "r.html").read_text())
-    for which, files_given, message in (
-        ("report", ["i.csv", "p.html"], "there are: i.csv; the last file, p.html, is the page"),
-        ("evaluate", ["i.csv", "p.csv", "q.csv"], "there are: i.csv p.csv q.csv"),
+    for words, message in (
+        (("report", model, "i.csv", "p.html"), "there are: i.csv; the last file, p.html, is the"),
+        (("evaluate", model, "i.csv", "p.csv", "q.csv"), "there are: i.csv p.csv q.csv"),
     ):
-        wrong = CliRunner().invoke(whole, [which, placed[0], *files_given])
-        assert wrong.exit_code == 2 and message in " ".join(wrong.output.split())
+        wrong = run(*words)
+        assert wrong.exit_code == 2 and message in plain(wrong.output)
     assert summary["accuracy"] == evaluated["accuracy"]
     assert summary["pairs"] == evaluated["n"] and summary["annotators"] == 2
     assert summary["bytes"] == (tmp_path / "r.html").stat().st_size
@@ -105,7 +79,7 @@ def test_page_says_what_evaluate_says(files: Files, tmp_path: Path) -> None:
     assert f"right for {percent(band['low'])} to {percent(band['high'])} of the items" in text
     assert f"it is about {evaluated['accuracy']['value']:.0%}: of 100 items" in text
     assert "as the annotators see it" in text
-    assert f"held.csv {digest(files.held)[:16]}…" in text and "torch 2" in text
+    assert f"held.csv {digest(held)[:16]}…" in text and "torch 2" in text
     assert "`" not in page.split("<script>")[0]
     for name in ("precision", "f1", "roc_auc"):
         assert f"{evaluated[name]['value']:.3f}" in text
@@ -114,40 +88,38 @@ def test_page_says_what_evaluate_says(files: Files, tmp_path: Path) -> None:
     assert "keeps no history" not in text and summary["epochs"] > 0
 
 
-def test_pairs_of_items_that_the_model_was_trained_on(files: Files, tmp_path: Path) -> None:
-    out = tmp_path / "r.html"
-    ran = CliRunner().invoke(app, files.line(out, pairs=files.train))
-    assert ran.exit_code == 2 and "measures no accuracy: the model was trained on" in ran.output
+def test_pairs_of_items_that_the_model_was_trained_on(folder: Path, tmp_path: Path) -> None:
+    out, train = tmp_path / "r.html", folder / "train.csv"
+    refused = run(*line(folder, out, pairs=train))
+    assert refused.exit_code == 2
+    assert "measures no accuracy: the model was trained on" in refused.output
     assert not out.exists()
     both = tmp_path / "both.csv"
-    both.write_text(files.held.read_text() + files.train.read_text().split("\n", 1)[1])
-    ran = CliRunner().invoke(app, files.line(out, "--json", pairs=both))
-    alone = json.loads(CliRunner().invoke(app, files.line(out, "--json", "--force")).output)
-    summary = json.loads(ran.output)
+    both.write_text((folder / "held.csv").read_text() + train.read_text().split("\n", 1)[1])
+    alone = answer(*line(folder, out))
+    summary = answer(*line(folder, out, "--force", pairs=both))
     assert summary["pairs"] == alone["pairs"] and summary["accuracy"] == alone["accuracy"]
-    both_rows = len(read_pairs(both))
-    expected = f"items of {both_rows - summary['pairs']} of the {both_rows} pairs"
+    rows = len(read_pairs(both))
+    expected = f"items of {rows - summary['pairs']} of the {rows} pairs"
     assert expected in summary["warnings"][0]
-    CliRunner().invoke(app, files.line(out, "--force", pairs=both))
     assert expected in out.read_text("utf-8")
     assert "to read before relying on this" in out.read_text("utf-8")
 
 
 def test_differences_alone_need_a_prior_and_a_folder_may_have_no_history(
-    files: Files, tmp_path: Path
+    folder: Path, tmp_path: Path
 ) -> None:
-    table = read_pairs(files.held)
+    table, out = read_pairs(folder / "held.csv"), tmp_path / "r.html"
     only = PairTable(table.left, table.right, None, table.difference)
     path = write_pairs(only, tmp_path / "only.csv")
-    refused = CliRunner().invoke(app, files.line(tmp_path / "r.html", pairs=path))
+    refused = run(*line(folder, out, pairs=path))
     assert refused.exit_code == 2 and "--prior" in refused.output
-    model, out = PairClassifier.load(files.model), tmp_path / "r.html"
+    model = PairClassifier.load(folder / "model")
     assert len(model.history_) == 12, "the folder keeps it"
     del model.history_
     model.save(tmp_path / "model")
-    line = files.line(out, "--prior", "0.3", pairs=path)
-    ran = CliRunner().invoke(app, [str(tmp_path / "model"), *line[1:]])
-    assert ran.exit_code == 0, ran.output
+    (tmp_path / "items.csv").symlink_to(folder / "items.csv")
+    answer(*line(tmp_path, out, "--prior", "0.3", pairs=path))
     text = Reader(out.read_text("utf-8")).text
     assert "A ROC curve cannot be drawn" in text
     assert "The table of pairs does not say who judged" in text
@@ -156,8 +128,6 @@ def test_differences_alone_need_a_prior_and_a_folder_may_have_no_history(
 
 @pytest.mark.parametrize("text", ["".join(filter(str.isprintable, HOSTILE)), HOSTILE[1]])
 def test_hostile_names_are_text_and_scikit_learn_models_have_rounds(text: str) -> None:
-    from sklearn.linear_model import LogisticRegression
-
     ids = np.array([f"{text}{k}" for k in range(40)])
     rng = np.random.default_rng(0)
     features = rng.normal(size=(40, 2)).astype(np.float32)
