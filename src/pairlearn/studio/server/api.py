@@ -375,7 +375,7 @@ def view_of(studio: Studio, item: str) -> dict[str, Any]:
         view = studio.store.items.view(item)
     except (KeyError, ProjectError, OSError):
         # Other pairs are not affected; for this one, annotators answer "can't say".
-        view = ItemView("text", item, text="This item is not there any more.")
+        view = ItemView("text", item, text=studio.project.words("This item no longer exists."))
     title = "" if studio.project.hide_ids else view.title
     content: dict[str, dict[str, Any]] = {
         "image": {"image": f"image?item={quote(item, safe='')}"},  # beside the api of the page
