@@ -1,13 +1,19 @@
-"""PairClassifier among its neighbours: scikit-learn, model folders, evaluation."""
+"""PairClassifier and PairwiseTransformer by scikit-learn's rules and among its functions."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
+from sklearn.decomposition import PCA
+from sklearn.exceptions import NotFittedError
+from sklearn.feature_selection import VarianceThreshold
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
+from sklearn.utils import get_tags
 
 from pairlearn import Judgements, PairLabels
-from pairlearn.estimators import PairClassifier
+from pairlearn.estimators import PairClassifier, PairwiseTransformer
 from test_classifier import LABELS, NAN, PAIRS, ROWS, R, X, agreement, draw, linear
 
 
@@ -96,3 +102,67 @@ def test_few_pairs_have_the_model_that_they_need(odds, chosen, tmp_path):
     classifier.save(tmp_path / "model")
     assert PairClassifier.load(tmp_path / "model").model_ == chosen
     assert clone(classifier).set_params(epochs=1).fit(pairs, labels).model_ == "mlp-bn"
+
+
+# --- transformers of pairs, beside the transformer of instances -------------------------------
+
+
+ENDS = np.random.default_rng(0).normal(size=(30, 2, 4)) * [1, 2, 3, 4]
+
+
+def test_both_ends_are_fitted_and_transformed_alike():
+    transformed = PairwiseTransformer(StandardScaler()).fit_transform(ENDS)
+    ends = np.concatenate([ENDS[:, 0], ENDS[:, 1]])
+    assert transformed == pytest.approx((ENDS - ends.mean(0)) / ends.std(0))
+
+
+def test_the_number_of_features_may_change_and_instances_pass_straight():
+    reduce = PairwiseTransformer(PCA(2, random_state=0)).fit(ENDS)
+    transformed = reduce.transform(ENDS)
+    assert transformed.shape == (30, 2, 2)
+    assert np.allclose(transformed[:, 1], reduce.transform(ENDS[:, 1]))
+    assert list(reduce.get_feature_names_out()) == ["pca0", "pca1"]
+    assert reduce.n_features_in_ == 4
+
+
+def test_sparse_output_becomes_pairs():
+    pairs = np.array([[["a"], ["b"]], [["b"], ["b"]]])
+    transformed = PairwiseTransformer(OneHotEncoder()).fit_transform(pairs)
+    assert transformed.tolist() == [[[1, 0], [0, 1]], [[0, 1], [0, 1]]]
+
+
+def test_a_pairwise_transformer_clones_searches_and_leaves_its_transformer_alone():
+    scale = StandardScaler()
+    both = PairwiseTransformer(scale).fit(ENDS)
+    assert both.transformer is scale and not hasattr(scale, "mean_")
+    copied = clone(both)
+    assert not hasattr(copied, "transformer_")
+    assert copied.set_params(transformer__with_mean=False).transformer.with_mean is False
+    assert scale.with_mean is True
+    assert get_tags(both).input_tags.three_d_array
+
+
+def test_feature_names_only_where_the_transformer_has_them():
+    plain = PairwiseTransformer(FunctionTransformer())
+    assert not hasattr(plain, "get_feature_names_out")
+    selected = PairwiseTransformer(VarianceThreshold(5)).fit(ENDS)
+    assert list(selected.get_feature_names_out(["a", "b", "c", "d"])) == ["c", "d"]
+
+
+def test_bad_input_of_a_transformer_is_named():
+    both = PairwiseTransformer(StandardScaler())
+    with pytest.raises(NotFittedError):
+        both.transform(ENDS)
+    with pytest.raises(ValueError, match=r"X must be pairs of shape \(n, 2, d\) or .*\(3, 3, 4\)"):
+        both.fit(np.zeros((3, 3, 4)))
+    both.fit(ENDS)
+    for wrong in (ENDS[:, :, :3], ENDS[:, 0, :3]):
+        with pytest.raises(ValueError, match=r"X has 3 features, but .* is expecting 4 features"):
+            both.transform(wrong)
+
+
+def test_data_frames_keep_their_names():
+    frame = pd.DataFrame(ENDS[:, 0], columns=list("abcd"))
+    both = PairwiseTransformer(StandardScaler()).fit(frame)
+    assert list(both.feature_names_in_) == list("abcd")
+    assert both.transform(frame).shape == (30, 4)
