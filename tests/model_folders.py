@@ -24,8 +24,8 @@ def answer(*words: object) -> dict[str, Any]:
     """What a command says with --json, if it ends well."""
     result = run(*words, "--json")
     assert result.exit_code == 0, result.output
-    found: dict[str, Any] = json.loads(result.stdout)
-    return found
+    output: dict[str, Any] = json.loads(result.stdout)
+    return output
 
 
 def plain(text: str) -> str:
@@ -35,19 +35,19 @@ def plain(text: str) -> str:
 
 def simulated(folder: Path, seed: int, **options: Any) -> Simulation:
     """Items, pairs and truth in a folder, and what they are."""
-    made = simulate(**({"pairs": 200, "prior": 0.3, "seed": seed} | options))
-    made.write(folder)
-    return made
+    data = simulate(**({"pairs": 200, "prior": 0.3, "seed": seed} | options))
+    data.write(folder)
+    return data
 
 
-def fitted(made: Simulation, epochs: int = 30, **options: Any) -> PairClassifier:
+def fitted(data: Simulation, epochs: int = 30, **options: Any) -> PairClassifier:
     """A linear classifier of a simulation, with the names of its features."""
-    items = ItemTable(None, made.items.features, made.items.names)
+    items = ItemTable(None, data.items.features, data.items.names)
     classifier = PairClassifier(
         model="linear", epochs=epochs, learning_rate=0.02, random_state=0, preprocessor=items,
         **options,
     )  # fmt: skip
-    classifier.fit(made.pairs.ids(), made.pairs.labels())
+    classifier.fit(data.pairs.ids(), data.pairs.labels())
     return classifier.set_params(preprocessor=None)
 
 

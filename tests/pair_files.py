@@ -24,7 +24,9 @@ def posteriors(x: np.ndarray) -> np.ndarray:
     return np.asarray(1 / (1 + np.exp(-3 * x[:, 0] - 0.5)))
 
 
-def made(folder: Path, pairs: int = 60, items: int = 25, rows: int = 7, seed: int = 0) -> PairFile:
+def make_pair_file(
+    folder: Path, pairs: int = 60, items: int = 25, rows: int = 7, seed: int = 0
+) -> PairFile:
     """Items (NPY) and pairs with all kinds of rows, similarities all different."""
     rng = np.random.default_rng(seed)
     x = rng.normal(2.0, 3.0, size=(items, 3))

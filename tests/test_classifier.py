@@ -73,8 +73,8 @@ CASES = {  # similarity and difference, parameters, what else `fit` takes, and t
 @pytest.mark.parametrize("case", CASES)
 def test_every_kind_of_judgement_teaches_the_posteriors(case, model):
     s, c, options, more, most = CASES[case]
-    told = np.stack(np.broadcast_arrays(s, c, np.empty(600))[:2], 1)
-    classifier = linear(**options).set_params(model=model).fit(PAIRS, told, **more)
+    labels = np.stack(np.broadcast_arrays(s, c, np.empty(600))[:2], 1)
+    classifier = linear(**options).set_params(model=model).fit(PAIRS, labels, **more)
     assert error(classifier) < most and agreement(classifier) > 0.95
     assert classifier.prior_ == pytest.approx(R.mean(), abs=0.03)
     assert classifier.classes_.tolist() == (["no", "yes"] if more is KNOWN else [-1, 1])
@@ -160,24 +160,24 @@ def test_a_stated_prior_that_does_not_fit_is_warned_about():
 def test_a_prior_of_the_other_class_is_warned_about(risk):
     """The similarities of .3 and of .7 are the same, the differences are not."""
     for seed in range(2):
-        made = simulate(pairs=200, prior=0.3, seed=seed)
-        pairs = made.items.features[made.pairs.positions(made.items)]
-        for told in ({"prior": 0.7}, {"majority": "positive"}):
+        data = simulate(pairs=200, prior=0.3, seed=seed)
+        pairs = data.items.features[data.pairs.positions(data.items)]
+        for stated in ({"prior": 0.7}, {"majority": "positive"}):
             with pytest.warns(PriorMismatchWarning, match="makes the positive class the larger"):
-                linear(epochs=10, risk=risk, **told).fit(pairs, made.pairs)
+                linear(epochs=10, risk=risk, **stated).fit(pairs, data.pairs)
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            linear(epochs=10, risk=risk, prior=0.3).fit(pairs, made.pairs)
-            linear(epochs=10, risk=risk, majority="negative").fit(pairs, made.pairs)
+            linear(epochs=10, risk=risk, prior=0.3).fit(pairs, data.pairs)
+            linear(epochs=10, risk=risk, majority="negative").fit(pairs, data.pairs)
 
 
 @pytest.mark.parametrize("prior", [0.05, 0.9])
 def test_the_majority_is_found_where_the_likelihood_is_reflected(prior):
     """Far from ½ the linear likelihood may learn all posteriors reflected; its ranking tells."""
     for seed in range(2):
-        made = simulate(pairs=300, prior=prior, seed=seed)
-        pairs = made.items.features[made.pairs.positions(made.items)]
-        classifier = linear(risk="confdiff", epochs=1).fit(pairs, made.pairs)
+        data = simulate(pairs=300, prior=prior, seed=seed)
+        pairs = data.items.features[data.pairs.positions(data.items)]
+        classifier = linear(risk="confdiff", epochs=1).fit(pairs, data.pairs)
         assert classifier.prior_ == pytest.approx(prior, abs=0.05)
 
 
@@ -253,15 +253,15 @@ def test_ids_are_the_same_as_features(pairs, preprocessor, named):
     assert by_id.n_features_in_ == 3
     assert hasattr(by_id, "feature_names_in_") == named
     expected = plain.decision_function(X[:5])
-    found = by_id.decision_function(pairs.ravel()[:5])
-    assert np.allclose(found, expected, atol=1e-4)
+    log_odds = by_id.decision_function(pairs.ravel()[:5])
+    assert np.allclose(log_odds, expected, atol=1e-4)
     assert by_id.score(pairs, LABELS) == pytest.approx(plain.score(PAIRS, LABELS), abs=1e-3)
 
 
 def test_statements_are_the_same_as_pairs_and_labels():
-    said, plain = Judgements.from_pairs(ROWS, LABELS), linear(epochs=3).fit(PAIRS, LABELS)
+    judged, plain = Judgements.from_pairs(ROWS, LABELS), linear(epochs=3).fit(PAIRS, LABELS)
     for pairs, preprocessor in ((X, None), (PAIRS, None), (None, X)):
-        other = linear(epochs=3, preprocessor=preprocessor).fit(pairs, said)
+        other = linear(epochs=3, preprocessor=preprocessor).fit(pairs, judged)
         assert np.allclose(other.decision_function(X), plain.decision_function(X), atol=1e-4)
 
 
@@ -298,8 +298,8 @@ def test_constant_features_and_large_offsets_do_no_harm():
     classifier = linear().fit(wide, LABELS)
     assert classifier.scale_[3] == 1
     expected = linear().fit(PAIRS, LABELS).decision_function(X)
-    found = classifier.decision_function(wide.reshape(-1, 4))
-    assert np.corrcoef(found, expected)[0, 1] > 0.999
+    log_odds = classifier.decision_function(wide.reshape(-1, 4))
+    assert np.corrcoef(log_odds, expected)[0, 1] > 0.999
 
 
 @pytest.mark.parametrize("n", [1, 2, 5])
@@ -311,21 +311,21 @@ def test_few_pairs_train_with_a_warning(n):
 
 def test_labels_alone_train_for_as_many_epochs_as_asked():
     """A linear model that ten steps leave on the wrong side does not begin once more."""
-    said = Judgements.about_items("label", np.arange(60), X[:60, 0] > 0)
+    labels = Judgements.about_items("label", np.arange(60), X[:60, 0] > 0)
     for seed in range(4):
         classifier = PairClassifier(
             model="linear", epochs=10, learning_rate=1e-4, random_state=seed
-        ).fit(X[:60], said)
+        ).fit(X[:60], labels)
         assert classifier.n_iter_ == len(classifier.history_) == 10
 
 
 @pytest.mark.parametrize("prior", [0.05, 0.1, 0.9])
 def test_a_linear_model_finds_the_right_side_whatever_the_seed(prior):
     """Similarities are the same with the classes exchanged, and at these priors they weigh most."""
-    told = simulate(pairs=300, prior=prior, seed=4)
-    ends = told.items.features[told.pairs.positions(told.items)]
+    data = simulate(pairs=300, prior=prior, seed=4)
+    ends = data.items.features[data.pairs.positions(data.items)]
     for seed in range(2):
         classifier = PairClassifier(model="linear", epochs=40, random_state=seed, device="cpu")
-        classifier.fit(ends, told.pairs.labels())
-        right = classifier.predict(told.items.features) == np.where(told.positive, 1, -1)
+        classifier.fit(ends, data.pairs.labels())
+        right = classifier.predict(data.items.features) == np.where(data.positive, 1, -1)
         assert right.mean() > 0.9, (prior, seed)

@@ -40,7 +40,7 @@ def fit(pairs=PAIRS, labels=LABELS, arguments=None, **parameters):
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("changes", "message"),
     [
         ({"pairs": PAIRS[:, :1]}, r"pairs must have shape \(n, 2, d, ...\)"),
         ({"pairs": PAIRS[:0]}, "pairs is empty"),
@@ -65,9 +65,9 @@ def fit(pairs=PAIRS, labels=LABELS, arguments=None, **parameters):
         ({"labels": np.full((20, 2), "a")}, "labels must be numbers"),
     ],
 )
-def test_pairs_and_labels(given, message):
+def test_pairs_and_labels(changes, message):
     with pytest.raises(ValueError, match=message):
-        fit(**given)
+        fit(**changes)
 
 
 def test_sparse_pairs_and_models_of_no_kind():
@@ -142,33 +142,33 @@ def test_predict_checks_instances_in_scikit_learns_words():
 
 
 def test_ids_without_a_preprocessor_are_told_of_it(tmp_path):
-    made = simulate(pairs=30)
-    classifier = PairClassifier(model="linear", epochs=2, preprocessor=made.items, random_state=0)
-    classifier.fit(made.pairs.ids(), made.pairs).save(tmp_path / "model")
+    data = simulate(pairs=30)
+    classifier = PairClassifier(model="linear", epochs=2, preprocessor=data.items, random_state=0)
+    classifier.fit(data.pairs.ids(), data.pairs).save(tmp_path / "model")
     loaded = PairClassifier.load(tmp_path / "model")
-    for ids in (made.items.ids, made.items.ids.tolist(), ["a", "b"]):
+    for ids in (data.items.ids, data.items.ids.tolist(), ["a", "b"]):
         with pytest.raises(ValueError, match=r"ids, .* call set_params\(preprocessor=items\)"):
             loaded.predict(ids)
-    wanted = classifier.predict(made.items.ids)
-    assert np.array_equal(loaded.predict(made.items), wanted)
-    loaded.set_params(preprocessor=made.items)
-    assert np.array_equal(loaded.predict(made.items.ids), wanted)
+    wanted = classifier.predict(data.items.ids)
+    assert np.array_equal(loaded.predict(data.items), wanted)
+    loaded.set_params(preprocessor=data.items)
+    assert np.array_equal(loaded.predict(data.items.ids), wanted)
 
 
 def test_an_array_after_a_fit_with_names_is_told_how_to_have_them():
-    made = simulate(pairs=30)
+    data = simulate(pairs=30)
     options = {"model": "linear", "epochs": 2, "random_state": 0}
-    named = PairClassifier(**options, preprocessor=made.items).fit(made.pairs.ids(), made.pairs)
+    named = PairClassifier(**options, preprocessor=data.items).fit(data.pairs.ids(), data.pairs)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        wanted = named.predict(made.items)
+        wanted = named.predict(data.items)
     with pytest.warns(UserWarning, match=r"valid feature names.* Pass the item table") as caught:
-        assert np.array_equal(named.predict(made.items.features), wanted)
+        assert np.array_equal(named.predict(data.items.features), wanted)
     assert [Path(one.filename).name for one in caught] == [Path(__file__).name]
     with pytest.raises(ValueError, match="X has 1 features, but PairClassifier is expecting 2"):
-        named.predict(made.items.features[:, :1])
-    ends = made.pairs.positions(made.items)
-    plain = PairClassifier(**options, preprocessor=made.items.features).fit(ends, made.pairs)
+        named.predict(data.items.features[:, :1])
+    ends = data.pairs.positions(data.items)
+    plain = PairClassifier(**options, preprocessor=data.items.features).fit(ends, data.pairs)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        plain.predict(made.items.features)
+        plain.predict(data.items.features)

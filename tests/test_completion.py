@@ -55,8 +55,8 @@ def test_difference_alone_keeps_the_sum_where_it_can(c: float, p: float, p_prime
 @settings(max_examples=30)
 @given(r=inner, r_prime=inner)
 def test_the_truth_is_a_fixed_point_with_risk_zero(r: float, r_prime: float) -> None:
-    told = PairLabels.from_posteriors([r], [r_prime])
-    s, c = told.similarity[0], told.difference[0]
+    labels = PairLabels.from_posteriors([r], [r_prime])
+    s, c = labels.similarity[0], labels.difference[0]
     truth = np.array([r, r_prime])
     for judgements in (judged(s, c), judged(s=s), judged(c=c)):
         assert targets(judgements, r, r_prime) == pytest.approx(truth, abs=1e-6)
@@ -66,8 +66,8 @@ def test_the_truth_is_a_fixed_point_with_risk_zero(r: float, r_prime: float) -> 
 
 def test_every_row_counts_and_ends_of_one_item_add_up() -> None:
     pairs = [[0, 1], [0, 1], [2, 0]]
-    told = Judgements.from_pairs(pairs, np.array([[1, 0], [0, 1], [0, -1]]), weight=[0.5, 0.5, 2])
-    (positive, negative), values = Targets(told).complete(np.full(3, 0.5))
+    rows = Judgements.from_pairs(pairs, np.array([[1, 0], [0, 1], [0, -1]]), weight=[0.5, 0.5, 2])
+    (positive, negative), values = Targets(rows).complete(np.full(3, 0.5))
     # Weights ½, ½, 2. Rows: same (½, ½); right positive (0, 1); left positive (1, 0).
     assert positive == pytest.approx([0.25, 0.75, 2])
     assert negative == pytest.approx([0.75 + 2, 0.25, 0])
@@ -107,15 +107,15 @@ def test_a_table_of_shares_finds_the_posteriors_and_its_risk_only_falls() -> Non
     """Expectation-maximisation with an exact M-step never raises the risk."""
     r = np.array([0.1, 0.3, 0.6, 0.9])
     pairs = np.array(list(itertools.permutations(range(4), 2)))
-    told = PairLabels.from_posteriors(r[pairs[:, 0]], r[pairs[:, 1]])
+    labels = PairLabels.from_posteriors(r[pairs[:, 0]], r[pairs[:, 1]])
     model, history = complete_and_fit(
-        Table(), np.arange(4.0)[:, None], Judgements.from_pairs(pairs, told),
+        Table(), np.arange(4.0)[:, None], Judgements.from_pairs(pairs, labels),
         folds=1, rounds=300, tolerance=0,
     )  # fmt: skip
     risks = [one.risk for one in history]
     assert (np.diff(risks[1:]) <= 1e-12).all()
-    found = model.predict_proba(np.arange(4.0)[:, None])[:, 1]
-    assert found == pytest.approx(r, abs=0.01)
+    posteriors = model.predict_proba(np.arange(4.0)[:, None])[:, 1]
+    assert posteriors == pytest.approx(r, abs=0.01)
 
 
 def logistic() -> LogisticRegression:
@@ -123,8 +123,8 @@ def logistic() -> LogisticRegression:
 
 
 def test_weights_are_repetitions_and_none_is_negative_under_noise() -> None:
-    x, _, pairs, told = problem(100)
-    noisy = add_noise(told, 0.5, seed=0)
+    x, _, pairs, labels = problem(100)
+    noisy = add_noise(labels, 0.5, seed=0)
     assert not noisy.feasible().all()
     complete_and_fit(Table(), x, Judgements.from_pairs(pairs, noisy), folds=1, rounds=2)
     counts = 1 + np.arange(100) % 3
@@ -152,9 +152,9 @@ class Witness(LogisticRegression):  # type: ignore[misc]
 
 
 def test_posteriors_come_from_fits_without_the_item() -> None:
-    x, _, pairs, told = problem(60)
+    x, _, pairs, labels = problem(60)
     Witness.asked = 0
-    rows = Judgements.from_pairs(pairs, told)
+    rows = Judgements.from_pairs(pairs, labels)
     _, history = complete_and_fit(Witness(), x, rows, folds=4, rounds=2)
     assert Witness.asked == 120 * len(history)
 
@@ -169,9 +169,9 @@ def test_posteriors_come_from_fits_without_the_item() -> None:
     ids=lambda classifier: type(classifier).__name__,
 )
 def test_classifiers_of_scikit_learn_learn_and_are_reproducible(classifier: Any) -> None:
-    x, r, pairs, told = problem(200)
+    x, r, pairs, labels = problem(200)
     before = repr(classifier)
-    rows = Judgements.from_pairs(pairs, told)
+    rows = Judgements.from_pairs(pairs, labels)
     fits = [
         complete_and_fit(classifier, x, rows, folds=2, rounds=2, random_state=0) for _ in range(2)
     ]
@@ -205,9 +205,9 @@ X4 = np.arange(4.0)[:, None]
 )
 def test_bad_input_is_named(labels: Any, change: dict[str, Any], message: str) -> None:
     rows = Judgements.from_pairs(TWO, labels or [[0.5, 0.1], [0.6, -0.2]])
-    given: dict[str, Any] = {"classifier": LogisticRegression(), "features": X4, "rows": rows}
+    arguments: dict[str, Any] = {"classifier": LogisticRegression(), "features": X4, "rows": rows}
     with pytest.raises(ValueError, match=message):
-        complete_and_fit(**(given | change))
+        complete_and_fit(**(arguments | change))
 
 
 def test_something_that_is_no_classifier() -> None:

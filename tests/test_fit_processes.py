@@ -27,8 +27,8 @@ TIMES = ("seconds", "checksum")  # a checksum of the seconds, too
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("files")
-    made = CliRunner().invoke(app, ["simulate", str(path), "--pairs", "301", "--seed", "3"])
-    assert made.exit_code == 0, made.output
+    result = CliRunner().invoke(app, ["simulate", str(path), "--pairs", "301", "--seed", "3"])
+    assert result.exit_code == 0, result.output
     return path
 
 
@@ -49,10 +49,10 @@ def finished(folder: Path, out: Path, *more: str) -> str:
     return command.words()
 
 
-def without_times(told: Any) -> Any:
-    if isinstance(told, dict):
-        return {name: without_times(value) for name, value in told.items() if name not in TIMES}
-    return [without_times(value) for value in told] if isinstance(told, list) else told
+def without_times(config: Any) -> Any:
+    if isinstance(config, dict):
+        return {name: without_times(value) for name, value in config.items() if name not in TIMES}
+    return [without_times(value) for value in config] if isinstance(config, list) else config
 
 
 def contents(out: Path) -> tuple[bytes, Any]:
@@ -115,8 +115,8 @@ def test_going_on_takes_up_where_it_was(
     command.end(signal.SIGKILL)
     assert before.exists()
     kept.write_bytes(before.read_bytes()[:-9])
-    told = json.loads(finished(folder, out))
-    assert any("damaged; going on from" in text for text in told["warnings"]), told
+    summary = json.loads(finished(folder, out))
+    assert any("damaged; going on from" in text for text in summary["warnings"]), summary
     assert not before.exists()
     assert contents(out) == whole[0]
 
@@ -131,7 +131,7 @@ def words(folder: Path, out: Path, pairs: str = "pairs.csv") -> list[str]:
     ]
 
 
-def told(folder: Path, out: Path, ranks: int) -> dict[str, Any]:
+def fit_on_ranks(folder: Path, out: Path, ranks: int) -> dict[str, Any]:
     """What the first process says; the others are silent."""
     place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "WORLD_SIZE": str(ranks)}
     place["GLOO_SOCKET_IFNAME"] = "lo"
@@ -151,12 +151,12 @@ def told(folder: Path, out: Path, ranks: int) -> dict[str, Any]:
         assert command.wait(300) == 0, command.words()
     assert not any(command.words() for command in started[1:])
     PairClassifier.load(out)
-    found: dict[str, Any] = json.loads(started[0].words())
-    return found
+    summary: dict[str, Any] = json.loads(started[0].words())
+    return summary
 
 
 def test_two_ranks_reach_what_one_does(folder: Path, tmp_path: Path) -> None:
-    one, two = (told(folder, tmp_path / str(ranks), ranks) for ranks in (1, 2))
+    one, two = (fit_on_ranks(folder, tmp_path / str(ranks), ranks) for ranks in (1, 2))
     assert one["accuracy"]["value"] > 0.9
     assert two["accuracy"]["value"] == pytest.approx(one["accuracy"]["value"], abs=0.005)
     assert two["loss"] == pytest.approx(one["loss"], rel=1e-3)

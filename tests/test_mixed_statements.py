@@ -1,4 +1,4 @@
-"""A table of every way to say something, in one fit; and the names of kinds in one place."""
+"""Tables of several kinds of statement in one fit; and the names of kinds in one place."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_no_other_module_mentions_a_kind_by_name() -> None:
     asked = (
         rf"\b(kind|code|of|has|fills|about_items)\(\"({'|'.join(NEW)})\"|kinds\.({'|'.join(NEW)})\b"
     )
-    found = []
+    mentions = []
     for path in SOURCE.rglob("*.py"):
         place = path.relative_to(SOURCE).as_posix()
         if path.parent.name != "kinds" and place not in list(NAMING)[:2]:
@@ -46,9 +46,9 @@ def test_no_other_module_mentions_a_kind_by_name() -> None:
                 for n in ast.walk(ast.parse(path.read_text()))
                 if isinstance(n, ast.Constant)
             }
-            found += [(place, name) for name in texts & names - NAMING.get(place, set())]
-            found += [(place, match.group()) for match in re.finditer(asked, path.read_text())]
-    assert not found
+            mentions += [(place, name) for name in texts & names - NAMING.get(place, set())]
+            mentions += [(place, match.group()) for match in re.finditer(asked, path.read_text())]
+    assert not mentions
 
 
 @pytest.mark.parametrize(
@@ -69,9 +69,9 @@ def test_statements_that_do_not_go_together_are_refused(
 ) -> None:
     single = "group" in columns
     ends = np.array([[0, 1], [0, 2], [3, 1]])
-    told = np.where([[False, single]], -1, ends)
+    positions = np.where([[False, single]], -1, ends)
     with pytest.raises(ValueError, match=message):
-        Judgements.from_columns(told, columns)
+        Judgements.from_columns(positions, columns)
     rows = [row for row in zip(ends, *columns.values(), strict=True) if row[1]]
     lines = [f"{a},{'' if single else b},{u},{v},," for (a, b), u, v in rows]
     pairs = tmp_path / "pairs.csv"
@@ -83,8 +83,8 @@ def test_statements_that_do_not_go_together_are_refused(
 
 
 def test_groups_beside_groups_of_a_table_are_their_own() -> None:
-    told = Judgements.in_groups(["a", "a", "-", "-"], {"a": 0.9})
-    both = with_groups(told, (["-", "-", "b", "b"], {"b": 0.1}))
+    shares = Judgements.in_groups(["a", "a", "-", "-"], {"a": 0.9})
+    both = with_groups(shares, (["-", "-", "b", "b"], {"b": 0.1}))
     assert both.values.tolist() == [[0.9, 0], [0.9, 0], [0.1, 1], [0.1, 1]]
 
 
@@ -94,34 +94,34 @@ def test_groups_beside_groups_of_a_table_are_their_own() -> None:
 )
 def test_groups_tell_the_side_by_their_shares(shares, measured, tmp_path: Path) -> None:
     """Else the accuracy would be that of the model or of its mirror image, whichever is better."""
-    made = simulate(pairs=60, items=120)
-    said = Judgements.from_pairs(made.pairs.ids(), made.pairs.to_array() * [1, np.nan])
+    data = simulate(pairs=60, items=120)
+    judged = Judgements.from_pairs(data.pairs.ids(), data.pairs.to_array() * [1, np.nan])
     groups = Judgements.in_groups(np.arange(120) % 2, dict(enumerate(shares)))
-    table = Table.of(made.items.features, Judgements.concatenate([said, groups]))
+    table = Table.of(data.items.features, Judgements.concatenate([judged, groups]))
     model = PairClassifier(model="linear", epochs=2, random_state=0)
-    found = fit_and_measure(model, table, FitCheckpoints(tmp_path / "model", 1e9))
-    assert isinstance(found, Measured) if measured else "classes are swapped" in str(found)
+    result = fit_and_measure(model, table, FitCheckpoints(tmp_path / "model", 1e9))
+    assert isinstance(result, Measured) if measured else "classes are swapped" in str(result)
 
 
 def test_a_mixed_table_is_better_than_its_best_part(tmp_path: Path) -> None:
     shares = {"same": 1.0, "comparison": 1.0, "label": 0.2}
-    made = simulate("digits", pairs=60, items=900, seed=1, also=shares)
-    said = made.pairs.judgements(made.items)
-    x, of = made.items.features, np.where(np.arange(900) % 3 == 0, "a", "b")
+    data = simulate("digits", pairs=60, items=900, seed=1, also=shares)
+    judged = data.pairs.judgements(data.items)
+    x, of = data.items.features, np.where(np.arange(900) % 3 == 0, "a", "b")
     rng = np.random.default_rng(0)
-    of = np.where(made.positive & (rng.random(900) < 0.6), "a", of)
-    groups = Judgements.in_groups(of, {g: float(made.positive[of == g].mean()) for g in "ab"})
-    parts = {name: said[said.of(name)] for name in ("both", *shares)} | {"groups": groups}
+    of = np.where(data.positive & (rng.random(900) < 0.6), "a", of)
+    groups = Judgements.in_groups(of, {g: float(data.positive[of == g].mean()) for g in "ab"})
+    parts = {name: judged[judged.of(name)] for name in ("both", *shares)} | {"groups": groups}
 
     def accuracy(table: Judgements) -> float:
-        options = {"majority": "positive" if made.positive.mean() > 0.5 else "negative"}
+        options = {"majority": "positive" if data.positive.mean() > 0.5 else "negative"}
         if table.kinds() == ("comparison",):
-            options = {"prior": float(made.positive.mean())}
+            options = {"prior": float(data.positive.mean())}
         model = PairClassifier(
             model="linear", epochs=30, random_state=0, unjudged="ignore", **options
         )
         model.fit(x, table)
-        return float(((model.predict(x) > 0) == made.positive).mean())
+        return float(((model.predict(x) > 0) == data.positive).mean())
 
     alone = {name: accuracy(part) for name, part in parts.items()}
     mixed = accuracy(Judgements.concatenate(list(parts.values())))
@@ -129,41 +129,41 @@ def test_a_mixed_table_is_better_than_its_best_part(tmp_path: Path) -> None:
 
 
 def test_groups_from_files_and_from_python(tmp_path: Path) -> None:
-    made = simulate(pairs=40, items=400, seed=2)
-    of = np.where(made.posterior > 0.5, "up", "down")
-    shares = {name: float(made.positive[of == name].mean()) for name in ("up", "down")}
-    write_pairs(made.pairs[:10], tmp_path / "pairs.csv")
-    write_items(made.items, tmp_path / "plain.csv")
+    data = simulate(pairs=40, items=400, seed=2)
+    of = np.where(data.posterior > 0.5, "up", "down")
+    shares = {name: float(data.positive[of == name].mean()) for name in ("up", "down")}
+    write_pairs(data.pairs[:10], tmp_path / "pairs.csv")
+    write_items(data.items, tmp_path / "plain.csv")
     head, *lines = (tmp_path / "plain.csv").read_text().splitlines()
     rows = [f"{head},group", *(f"{line},{name}" for line, name in zip(lines, of, strict=True))]
     (tmp_path / "items.csv").write_text("\n".join(rows) + "\n")
-    told = [f"{name},{share},0.02" for name, share in shares.items()]
-    (tmp_path / "groups.csv").write_text("\n".join(["group,share,uncertainty", *told]) + "\n")
+    groups = [f"{name},{share},0.02" for name, share in shares.items()]
+    (tmp_path / "groups.csv").write_text("\n".join(["group,share,uncertainty", *groups]) + "\n")
     files = tmp_path / "items.csv", tmp_path / "pairs.csv"
     options = ("--groups", tmp_path / "groups.csv", "--model", "linear", "--epochs", 40)
-    found = answer("fit", *files, "--out", tmp_path / "model", *options, "--holdout", 0)
-    assert found["features"] == made.items.features.shape[1]
-    assert found["statements"] == {"both": 10, "group": 2}
+    summary = answer("fit", *files, "--out", tmp_path / "model", *options, "--holdout", 0)
+    assert summary["features"] == data.items.features.shape[1]
+    assert summary["statements"] == {"both": 10, "group": 2}
     from_files = PairClassifier.load(tmp_path / "model")
     from_python = PairClassifier(model="linear", epochs=40, random_state=0)
-    from_python.fit(made.items.features, None, groups=(of, shares))
-    for model, x in ((from_files, made.items), (from_python, made.items.features)):
-        assert ((model.predict(x) > 0) == made.positive).mean() > 0.85
+    from_python.fit(data.items.features, None, groups=(of, shares))
+    for model, x in ((from_files, data.items), (from_python, data.items.features)):
+        assert ((model.predict(x) > 0) == data.positive).mean() > 0.85
     for line, message in (("up,0.3", "row 2: group 'up' is in row 1"), ("w,1", "'w' has 0 items")):
         (tmp_path / "groups.csv").write_text(f"group,share\nup,0.5\n{line}\n")
         refused = run("fit", *files, "--out", tmp_path / "other", *options)
         assert refused.exit_code == 2 and message in refused.output
         assert "groups.csv" in refused.output
     with pytest.raises(ValueError, match="group 'west' has 0 items"):
-        from_python.fit(made.items.features, None, groups=(of, {"west": 0.5}))
+        from_python.fit(data.items.features, None, groups=(of, {"west": 0.5}))
     with pytest.raises(ValueError, match="give labels as Judgements"):
-        from_python.fit(made.items.features, np.ones((3, 2)), groups=(of, shares))
+        from_python.fit(data.items.features, np.ones((3, 2)), groups=(of, shares))
 
 
 HEAD = "left,right,similarity,difference,label,confidence,positive\n"
 
 
-SAID = {
+CASES = {
     "beside a pair": (
         "0,1,0.9,0.1,positive,,\n2,3,0.1,0.5,,,\n" * 6,
         "ignored-column The column label is about one item, and 6 rows about pairs fill it",
@@ -207,12 +207,12 @@ SAID = {
 }
 
 
-@pytest.mark.parametrize("case", SAID)
-def test_what_is_said_of_statements_about_items(case: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("case", CASES)
+def test_messages_about_statements_on_items(case: str, tmp_path: Path) -> None:
     pairs, items = tmp_path / "said.csv", tmp_path / "items.csv"
-    rows, check, fit = SAID[case]
+    rows, check, fit = CASES[case]
     pairs.write_text(HEAD + rows)
     items.write_text("id,x\n" + "".join(f"{k},{k**2 % 7}\n" for k in range(20)))
     quick = ("--model", "linear", "--epochs", 1, "--out", tmp_path / "model", "--holdout", 0.3)
-    for found, text in ((run("check", pairs), check), (run("fit", items, pairs, *quick), fit)):
-        assert text.format(pairs) in plain(found.output), found.output
+    for result, text in ((run("check", pairs), check), (run("fit", items, pairs, *quick), fit)):
+        assert text.format(pairs) in plain(result.output), result.output

@@ -71,8 +71,8 @@ def safetensors(header: dict[str, Any], data: bytes) -> bytes:
     return struct.pack("<Q", len(text)) + text + data
 
 
-def same(found: Any, wanted: Any) -> bool:
-    tensors, body = found
+def same(content: Any, wanted: Any) -> bool:
+    tensors, body = content
     return bool(
         body == wanted[1]
         and tensors.keys() == wanted[0].keys()

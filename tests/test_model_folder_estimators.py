@@ -36,48 +36,48 @@ class Net(nn.Module):
 
 @pytest.mark.parametrize("model", ["linear", "mlp-bn", Net()], ids=str)
 def test_a_classifier_comes_back_whole(model: Any, tmp_path: Path) -> None:
-    made = fitted(model=model, target_prior=0.7)
-    made.set_params(preprocessor=np.eye(2), callbacks=[print])
-    made.kept_ = [float("inf"), (4, 3), {"a": np.float64(0.25)}]
-    made.record_, made._scratch = PriorEstimate(0.2, 0.1, 0.3, 0.68, 100), object()
-    made.names_ = np.array(["a", "ç"], dtype=object)
-    made.save(tmp_path / "model")
+    classifier = fitted(model=model, target_prior=0.7)
+    classifier.set_params(preprocessor=np.eye(2), callbacks=[print])
+    classifier.kept_ = [float("inf"), (4, 3), {"a": np.float64(0.25)}]
+    classifier.record_, classifier._scratch = PriorEstimate(0.2, 0.1, 0.3, 0.68, 100), object()
+    classifier.names_ = np.array(["a", "ç"], dtype=object)
+    classifier.save(tmp_path / "model")
     with pytest.raises(ValueError, match="is a model already: choose another folder, or overwrite"):
-        made.save(tmp_path / "model")
-    made.save(tmp_path / "model", overwrite=True)
+        classifier.save(tmp_path / "model")
+    classifier.save(tmp_path / "model", overwrite=True)
     module = None if isinstance(model, str) else Net()
     loaded = PairClassifier.load(tmp_path / "model", module=module)
     x = PAIRS.reshape(-1, 3)
-    assert np.array_equal(loaded.predict_proba(x), made.predict_proba(x))
+    assert np.array_equal(loaded.predict_proba(x), classifier.predict_proba(x))
     anew = {"preprocessor": None, "callbacks": None, "model": module or model}
-    assert loaded.get_params() == made.get_params() | anew
+    assert loaded.get_params() == classifier.get_params() | anew
     for name in ("mean_", "range_", "training_items_", "names_"):
-        one, other = getattr(loaded, name), getattr(made, name)
+        one, other = getattr(loaded, name), getattr(classifier, name)
         assert np.array_equal(one, other) and one.dtype == other.dtype
     for name in ("kept_", "record_", "history_", "shift_", "n_features_in_", "prior_"):
-        assert getattr(loaded, name) == getattr(made, name)
+        assert getattr(loaded, name) == getattr(classifier, name)
     assert not hasattr(loaded, "_scratch")
     assert all(parameter.requires_grad for parameter in loaded.module_.parameters())
 
 
 @pytest.mark.parametrize("network", [ResNet34, ResNet32])
 def test_residual_networks_come_back(network: Any, tmp_path: Path) -> None:
-    made = fitted()
-    made.module_ = network(1)
-    made.save(tmp_path / "model")
+    classifier = fitted()
+    classifier.module_ = network(1)
+    classifier.save(tmp_path / "model")
     loaded = PairClassifier.load(tmp_path / "model")
     assert type(loaded.module_) is network
-    assert torch.equal(loaded.module_.head.weight, made.module_.head.weight)
+    assert torch.equal(loaded.module_.head.weight, classifier.module_.head.weight)
 
 
 def test_a_module_of_ones_own_is_asked_for(tmp_path: Path) -> None:
-    made = fitted(model=Net())
-    made.save(tmp_path / "model")
-    given = Net()
-    nn.init.zeros_(given.one.weight)
-    loaded = PairClassifier.load(tmp_path / "model", module=given)
-    assert torch.equal(loaded.module_.one.weight, made.module_.one.weight)
-    assert not given.one.weight.any(), "the module given is copied, not changed"
+    classifier = fitted(model=Net())
+    classifier.save(tmp_path / "model")
+    zeroed = Net()
+    nn.init.zeros_(zeroed.one.weight)
+    loaded = PairClassifier.load(tmp_path / "model", module=zeroed)
+    assert torch.equal(loaded.module_.one.weight, classifier.module_.one.weight)
+    assert not zeroed.one.weight.any(), "the module zeroed is copied, not changed"
     fitted().save(tmp_path / "built in")
     for name, module, message in (
         ("model", None, r"PairClassifier\.load\(path, module=Net\(\.\.\.\)\)"),
@@ -92,17 +92,17 @@ def test_a_module_of_ones_own_is_asked_for(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_kept_is_left_out_or_refused(tmp_path: Path) -> None:
-    made = fitted(random_state=np.random.RandomState(0), model=lambda features: MLP(features))
-    made.save(tmp_path / "model")
+    classifier = fitted(random_state=np.random.RandomState(0), model=lambda features: MLP(features))
+    classifier.save(tmp_path / "model")
     loaded = PairClassifier.load(tmp_path / "model")
     assert (loaded.model, loaded.random_state) == ("auto", None)
-    made.extra_ = object()
-    for classifier, message in (
+    classifier.extra_ = object()
+    for refused, message in (
         (fitted(model=LogisticRegression()), "is a scikit-learn Logistic.*skops"),
-        (made, r"PairClassifier\.extra_ is a builtins\.object, which a mod"),
+        (classifier, r"PairClassifier\.extra_ is a builtins\.object, which a mod"),
     ):
         with pytest.raises(ModelFolderError, match=message):
-            classifier.save(tmp_path / "other")
+            refused.save(tmp_path / "other")
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
 
 

@@ -102,11 +102,11 @@ def test_a_file_that_disagrees_is_not_written(tmp_path: Path) -> None:
     ],
 )
 def test_bad_input_is_named(tmp_path: Path, change: Any, kind: Any, message: str) -> None:
-    given: dict[str, Any] = {
+    arguments: dict[str, Any] = {
         "module": nn.Linear(2, 1), "path": tmp_path / "model.onnx", "example_shape": (2,),
     }  # fmt: skip
     with pytest.raises(kind, match=message):
-        export_onnx(**(given | change))
+        export_onnx(**(arguments | change))
     assert not list(tmp_path.iterdir())
 
 

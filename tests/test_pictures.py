@@ -36,21 +36,21 @@ def test_demo_and_its_picture_in_the_readme(
     monkeypatch.setattr(demo, "EPOCHS", epochs)
     result = CliRunner().invoke(app, ["demo", "--json", "--out", str(out)])
     assert result.exit_code == 0, result.output
-    found = json.loads(result.stdout)
+    output = json.loads(result.stdout)
     assert out.read_bytes().startswith(b"\x89PNG")
-    assert described(out)["results"] == found["results"]
-    assert [row["method"] for row in found["results"]] == list(demo.METHODS)
+    assert described(out)["results"] == output["results"]
+    assert [row["method"] for row in output["results"]] == list(demo.METHODS)
     shown = described(IMAGES / "demo.png")["results"]
     # Other processors and threads round differently, and training grows small differences.
-    for drawn, row in zip(shown, found["results"], strict=True):
+    for drawn, row in zip(shown, output["results"], strict=True):
         allowed = 0.05 if row["method"].endswith("-none") else 0.03
         allowed = allowed if whole else math.inf
         assert drawn["method"] == row["method"]
         assert drawn["test_accuracy"] == pytest.approx(row["test_accuracy"], abs=allowed)
-        told = row["accuracy_without_labels"]
-        assert drawn["accuracy_without_labels"] == pytest.approx(told, abs=allowed)
-        assert 0 <= told["low"] <= told["value"] <= told["high"] <= 1
-    accuracy = {row["method"]: row["test_accuracy"] for row in found["results"]}
+        estimate = row["accuracy_without_labels"]
+        assert drawn["accuracy_without_labels"] == pytest.approx(estimate, abs=allowed)
+        assert 0 <= estimate["low"] <= estimate["value"] <= estimate["high"] <= 1
+    accuracy = {row["method"]: row["test_accuracy"] for row in output["results"]}
     assert min(accuracy["likelihood-abs"], accuracy["supervised"]) > (0.85 if whole else 0.6)
 
 
@@ -62,9 +62,9 @@ def described(picture: Path) -> dict[str, Any]:
 
 
 def test_pictures_of_reports_show_what_the_commands_give(tmp_path: Path) -> None:
-    shown, found = described(IMAGES / "report-model.png"), write_model_report(tmp_path)
-    accuracy = shown.pop("accuracy"), found.pop("accuracy")
-    assert shown == found
+    shown, report = described(IMAGES / "report-model.png"), write_model_report(tmp_path)
+    accuracy = shown.pop("accuracy"), report.pop("accuracy")
+    assert shown == report
     assert accuracy[0] == pytest.approx(accuracy[1], abs=0.005)
     assert described(IMAGES / "report-bench.png") == bench_source()
 

@@ -36,10 +36,10 @@ def judged(tmp_path_factory: pytest.TempPathFactory) -> Path:
     x, r = hard_items()
     rng = np.random.default_rng(2)
     ends = np.array([rng.choice(80, 2, replace=False) for _ in range(500)])
-    told = PairLabels.from_posteriors(*r[ends].T)
+    labels = PairLabels.from_posteriors(*r[ends].T)
     ids = np.array([f"i{k}" for k in range(80)])
     write_items(ItemTable(ids, x), folder / "items.csv")
-    table = PairTable(*ids[ends].T, told.similarity, told.difference)
+    table = PairTable(*ids[ends].T, labels.similarity, labels.difference)
     for name, rows in (("pairs", slice(None)), ("rows", slice(400)), ("rest", slice(400, 500))):
         write_pairs(table[rows], folder / f"{name}.csv")
     done = run("fit", folder / "items.csv", folder / "rows.csv", "--out", folder / "model",
@@ -58,10 +58,10 @@ def test_rows_of_the_same_items_measure_no_accuracy(judged: Path) -> None:
     table = read_pairs(judged / "rest.csv")
     ends = table.positions([f"i{k}" for k in range(80)])
     with pytest.warns(SeenItemsWarning, match="this is not an accuracy"):
-        told = model.estimate_accuracy(x[ends], table)
-    assert told.value > 0.9 and truth < 0.75 < told.low, "what this is about"
-    assert told.low > truth, "the interval is confidently wrong"
-    assert told.method == "likelihood, on items seen in training"
+        estimate = model.estimate_accuracy(x[ends], table)
+    assert estimate.value > 0.9 and truth < 0.75 < estimate.low, "what this is about"
+    assert estimate.low > truth, "the interval is confidently wrong"
+    assert estimate.method == "likelihood, on items seen in training"
     result = run("evaluate", judged / "model", judged / "items.csv", judged / "rest.csv")
     assert result.exit_code == 2
     text = plain(result.output)
@@ -70,7 +70,7 @@ def test_rows_of_the_same_items_measure_no_accuracy(judged: Path) -> None:
     # Fit measures a model of fewer pairs on items that it holds out, and its figure is quoted.
     quoted = text.split("`pairlearn fit` measured ")[1].split()
     low, high = float(quoted[1].strip("(")), float(quoted[3].strip(")"))
-    assert low < truth < high + 0.1 and high < told.low
+    assert low < truth < high + 0.1 and high < estimate.low
 
 
 def test_unseen_pairs_are_measured_and_the_headline_says_so(judged: Path, tmp_path: Path) -> None:
@@ -79,16 +79,16 @@ def test_unseen_pairs_are_measured_and_the_headline_says_so(judged: Path, tmp_pa
     ids = np.array([f"i{k}" for k in range(80)] + [f"n{k}" for k in range(400)])
     write_items(ItemTable(ids, np.concatenate([x, new])), tmp_path / "items.csv")
     ends = 80 + np.arange(400).reshape(200, 2)
-    told = PairLabels.from_posteriors(*np.concatenate([r, r_new])[ends].T)
-    fresh = PairTable(*ids[ends].T, told.similarity, told.difference)
+    labels = PairLabels.from_posteriors(*np.concatenate([r, r_new])[ends].T)
+    fresh = PairTable(*ids[ends].T, labels.similarity, labels.difference)
     both = PairTable.concatenate([read_pairs(judged / "rest.csv"), fresh])
     write_pairs(both, tmp_path / "both.csv")
     write_pairs(fresh, tmp_path / "fresh.csv")
 
-    def told_of(name: str) -> Any:
+    def evaluated(name: str) -> Any:
         return answer("evaluate", judged / "model", tmp_path / "items.csv", tmp_path / name)
 
-    alone, mixed = told_of("fresh.csv"), told_of("both.csv")
+    alone, mixed = evaluated("fresh.csv"), evaluated("both.csv")
     assert mixed["accuracy"] == alone["accuracy"] and mixed["n"] == 200
     assert alone["seen"] is None
     head = "the model was trained on items of 100 of the 300 pairs, and does better on those"
@@ -125,12 +125,12 @@ def test_equal_features_are_one_item() -> None:
     x, r = hard_items(features=3)
     rng = np.random.default_rng(3)
     ends = np.array([rng.choice(80, 2, replace=False) for _ in range(400)])
-    told = PairLabels.from_posteriors(*r[ends].T)
+    judgements = PairLabels.from_posteriors(*r[ends].T)
     other = hard_items(seed=9, features=3)[0][: 2 * 60].reshape(-1, 2, 3)
     labels = PairLabels(np.full(len(other), 0.6), rng.uniform(-0.3, 0.3, len(other)))
     classifier = PairClassifier(model="linear", epochs=5, random_state=0).fit(other, labels)
-    by_features = classifier.estimate_accuracy(x[ends], told)
-    by_id = classifier.set_params(preprocessor=x).estimate_accuracy(ends, told)
+    by_features = classifier.estimate_accuracy(x[ends], judgements)
+    by_id = classifier.set_params(preprocessor=x).estimate_accuracy(ends, judgements)
     assert (by_features.low, by_features.high) == pytest.approx((by_id.low, by_id.high), abs=1e-9)
 
 
@@ -162,16 +162,16 @@ def test_triplets_are_held_out_whole_or_not_at_all() -> None:
     numbers = np.repeat(np.arange(60), 2)
     ends = np.concatenate([[(a, b), (a, c)] for a, b, c in rng.permuted(
         np.tile(np.arange(40), (60, 1)), axis=1)[:, :3]])  # fmt: skip
-    said = Judgements.from_columns(ends, {"closer": [1, 0] * 60, "triplet": numbers})
-    held = Table.of(np.zeros((40, 1)), said).hold_out(0.2, seed=0)
-    assert held is not None and held.training + held.dropped + len(held.judged) == len(said)
+    rows = Judgements.from_columns(ends, {"closer": [1, 0] * 60, "triplet": numbers})
+    held = Table.of(np.zeros((40, 1)), rows).hold_out(0.2, seed=0)
+    assert held is not None and held.training + held.dropped + len(held.judged) == len(rows)
     for part in (held.rest.statements, held.judged):
         assert len(part) and (np.unique(part.v, return_counts=True)[1] == 2).all()
 
 
 def test_a_share_of_a_group_does_not_make_its_items_known() -> None:
     triplet = {"closer": [1, 0], "triplet": [0, 0]}
-    told = [Judgements.from_columns([[0, 1], [0, 2]], triplet)]
-    told.append(Judgements.in_groups(["a"] * 5, {"a": 0.5}))
-    table = Table.of(np.zeros((5, 1)), Judgements.concatenate(told))
+    parts = [Judgements.from_columns([[0, 1], [0, 2]], triplet)]
+    parts.append(Judgements.in_groups(["a"] * 5, {"a": 0.5}))
+    table = Table.of(np.zeros((5, 1)), Judgements.concatenate(parts))
     assert table.used.tolist() == [0, 1, 2]

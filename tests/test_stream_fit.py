@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from model_folders import answer, run
-from pair_files import made, write_groups
+from pair_files import make_pair_file, write_groups
 from pairlearn.estimators import PairClassifier, measuring, streams
 from pairlearn.estimators.streams import fit_file
 from pairlearn.tables import read_items, read_pairs
@@ -72,7 +72,7 @@ def test_with_one_batch_an_epoch_it_is_the_fit_in_memory(
     tmp_path: Path, options: dict[str, Any]
 ) -> None:
     # The order of rows does not matter then, and everything else is the same.
-    made(tmp_path, pairs=300, items=80, rows=70)
+    make_pair_file(tmp_path, pairs=300, items=80, rows=70)
     options = {"batch_size": 1000, "precision": "float64", "epochs": 5} | options
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of a prior that does not fit
@@ -86,7 +86,7 @@ def test_with_one_batch_an_epoch_it_is_the_fit_in_memory(
 
 
 def test_early_stopping(tmp_path: Path) -> None:
-    made(tmp_path, pairs=400, items=60, rows=50)
+    make_pair_file(tmp_path, pairs=400, items=60, rows=50)
     classifier = classifier_of(early_stopping=True, epochs=60, patience=2, learning_rate=0.3)
     streamed(tmp_path, classifier)
     risks = [row["validation_risk"] for row in classifier.history_]
@@ -97,7 +97,7 @@ def test_early_stopping(tmp_path: Path) -> None:
 def test_what_a_stream_cannot_do_is_refused(tmp_path: Path) -> None:
     from sklearn.linear_model import LogisticRegression
 
-    made(tmp_path)
+    make_pair_file(tmp_path)
     with pytest.raises(ValueError, match="LogisticRegression is a scikit-learn classifier"):
         streamed(tmp_path, classifier_of(model=LogisticRegression()))
     with pytest.raises(ValueError, match="prior=, the share of the positive class"):
@@ -129,7 +129,7 @@ class StoppingCheckpoint(Checkpoint):
 
 @pytest.mark.parametrize("options", [{"model": "mlp-bn"}, {"early_stopping": True}])
 def test_stopped_after_any_step_it_ends_the_same(tmp_path: Path, options: dict[str, Any]) -> None:
-    made(tmp_path)
+    make_pair_file(tmp_path)
     straight = streamed(tmp_path, classifier_of(**options, epochs=2))
     for saves in (4, 9):  # some 9 steps an epoch, two in a block
         path = tmp_path / f"after {saves}"
@@ -146,10 +146,10 @@ def test_stopped_after_any_step_it_ends_the_same(tmp_path: Path, options: dict[s
 
 
 def test_a_checkpoint_of_other_pairs_is_refused(tmp_path: Path) -> None:
-    made(tmp_path)
+    make_pair_file(tmp_path)
     kept = Checkpoint(tmp_path / "kept", 0.0)
     streamed(tmp_path, classifier_of(), checkpoint=kept)
-    made(tmp_path, seed=1)
+    make_pair_file(tmp_path, seed=1)
     with pytest.raises(ValueError, match="belongs to another training"):
         streamed(tmp_path, classifier_of(), checkpoint=kept)
 
@@ -157,7 +157,7 @@ def test_a_checkpoint_of_other_pairs_is_refused(tmp_path: Path) -> None:
 def test_the_same_command_goes_on_in_the_middle_of_an_epoch(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made(tmp_path, pairs=600, items=300, rows=40)
+    make_pair_file(tmp_path, pairs=600, items=300, rows=40)
     files = tmp_path / "items.npy", tmp_path / "pairs.parquet"
     words = ("fit", *files, "--stream", "--model", "linear", "--epochs", 3, "--batch-size", 32)
     assert run(*words, "--out", tmp_path / "straight").exit_code == 0
@@ -193,11 +193,11 @@ def on_a_rank(folder: Path) -> dict[str, torch.Tensor]:
 def test_two_ranks_are_one(tmp_path: Path) -> None:
     from functools import partial
 
-    made(tmp_path)
+    make_pair_file(tmp_path)
     expected = on_a_rank(tmp_path)
-    for found in on_ranks(2, tmp_path, partial(on_a_rank, tmp_path)):
+    for state in on_ranks(2, tmp_path, partial(on_a_rank, tmp_path)):
         for name, value in expected.items():
-            torch.testing.assert_close(found[name], value, rtol=1e-9, atol=1e-9)
+            torch.testing.assert_close(state[name], value, rtol=1e-9, atol=1e-9)
 
 
 # ---- the commands -----------------------------------------------------------------------------
@@ -208,7 +208,7 @@ QUICK = ("--model", "linear", "--epochs", 5, "--learning-rate", 0.1)
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("files")
-    made(path, pairs=900, items=200, rows=100)
+    make_pair_file(path, pairs=900, items=200, rows=100)
     return path
 
 
@@ -220,9 +220,13 @@ def test_fit_says_the_same_as_in_memory(folder: Path, tmp_path: Path) -> None:
     counted = ("judgements", "features", "items", "both", "similarity_only", "difference_only")
     for name in (*counted, "preference_only", "labelled", "classes", "epochs"):
         assert one[name] == two[name], name
-    said = [[re.split(r" \(|; `", text)[0] for text in found["warnings"]] for found in (one, two)]
-    assert said[0] == said[1]  # but for the rows: those of a sample are not those of the file
-    intervals = [[found["accuracy"][end] for end in ("low", "high")] for found in (one, two)]
+    messages = [
+        [re.split(r" \(|; `", text)[0] for text in summary["warnings"]] for summary in (one, two)
+    ]
+    assert (
+        messages[0] == messages[1]
+    )  # but for the rows: those of a sample are not those of the file
+    intervals = [[summary["accuracy"][end] for end in ("low", "high")] for summary in (one, two)]
     assert max(low for low, _ in intervals) < min(high for _, high in intervals)
     parts = [one["accuracy"][name] for name in ("training", "held_out", "dropped")]
     statements = one["both"] + one["similarity_only"] + one["difference_only"]
@@ -237,10 +241,10 @@ def test_the_pairs_to_measure_with_are_bounded(
 ) -> None:
     monkeypatch.setattr(streams, "MEASURED_PAIRS", 40)
     files = folder / "items.npy", folder / "pairs.parquet"
-    found = answer("fit", *files, "--out", tmp_path / "model", "--stream", *QUICK)["accuracy"]
-    assert found["capped"]
-    assert 5 < found["held_out"] < 90
-    assert found["training"] > 450
+    accuracy = answer("fit", *files, "--out", tmp_path / "model", "--stream", *QUICK)["accuracy"]
+    assert accuracy["capped"]
+    assert 5 < accuracy["held_out"] < 90
+    assert accuracy["training"] > 450
 
 
 def test_fit_without_measuring_and_with_too_few_to_hold_out(folder: Path, tmp_path: Path) -> None:
@@ -250,9 +254,9 @@ def test_fit_without_measuring_and_with_too_few_to_hold_out(folder: Path, tmp_pa
     few = {"left": [0, 1], "right": [2, 3], "similarity": [0.2, 0.7], "difference": [0.1, 0.0]}
     few |= {"label": ["positive", None], "annotator": ["ann", "bob"]}
     write_groups(tmp_path / "few.parquet", few, 1)
-    found = answer("fit", files[0], tmp_path / "few.parquet", *options, "--force")
-    assert "too few pairs" in found["not_measured"]
-    warned = "\n".join(found["warnings"])
+    summary = answer("fit", files[0], tmp_path / "few.parquet", *options, "--force")
+    assert "too few pairs" in summary["not_measured"]
+    warned = "\n".join(summary["warnings"])
     assert "ignored-column: The column label is about one item, and 1 rows about pairs" in warned
     assert "the column annotator is not read from a stream" in warned
 
@@ -263,14 +267,14 @@ def test_fit_refuses(folder: Path, tmp_path: Path) -> None:
     pairs.write_text("left,right,similarity\n0,1,.5\n")
     same = {"left": [0, 1], "right": [1, 1], "similarity": [0.5, 0.5], "difference": [0.0, 0.0]}
     alone = {"left": [0, 1, 2], "right": [1, 2, 3], "similarity": [0.5, 0.2, 0.3]}
-    for path, told in (
+    for path, message in (
         (pairs, "pairs are streamed from Parquet files"),
         (write_groups(tmp_path / "same.parquet", same, 1), "1 rows pair an item with itself"),
         (write_groups(tmp_path / "alone.parquet", alone, 1), "needs-majority"),
     ):
         result = run("fit", folder / "items.npy", path, *options)
         assert result.exit_code == 2
-        assert told in result.output
+        assert message in result.output
 
 
 def forget_items(model: Path) -> None:
@@ -293,9 +297,9 @@ def test_evaluate_all_or_a_sample(folder: Path, tmp_path: Path, monkeypatch: Any
     assert answer("evaluate", model, *files, *options, "--stream") == whole
     assert whole["sampled_from"] is None
     monkeypatch.setattr(measuring, "EVALUATED_PAIRS", 400)
-    found = answer("evaluate", model, *files, *options, "--stream")
-    assert found["sampled_from"] == 900
-    assert 250 < found["n"] < 450
-    assert abs(found["accuracy"]["value"] - whole["accuracy"]["value"]) < 0.05
+    sampled = answer("evaluate", model, *files, *options, "--stream")
+    assert sampled["sampled_from"] == 900
+    assert 250 < sampled["n"] < 450
+    assert abs(sampled["accuracy"]["value"] - whole["accuracy"]["value"]) < 0.05
     shown = run("evaluate", model, *files, "--stream").output
     assert "drawn at random from the 900" in " ".join(shown.split())

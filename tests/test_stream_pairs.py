@@ -14,7 +14,7 @@ import pyarrow
 import pytest
 from pyarrow import parquet
 
-from pair_files import made, write_groups
+from pair_files import make_pair_file, write_groups
 from pairlearn import make_risk
 from pairlearn.estimators.files import ItemIndex, PairFile, rewrite_pairs
 from pairlearn.estimators.instances import standardise
@@ -57,7 +57,7 @@ def in_memory(file: PairFile) -> Table:
 @pytest.mark.parametrize("rows", GROUPS)
 @pytest.mark.parametrize("block", [4, 12, 1000])
 def test_every_row_comes_once_an_epoch(tmp_path: Path, rows: int, block: int) -> None:
-    stream = stream_of(made(tmp_path, rows=rows), block=block)
+    stream = stream_of(make_pair_file(tmp_path, rows=rows), block=block)
     assert isinstance(stream, PairStream)
     table = in_memory(stream.table.file)
     expected = sorted(rows_of([table.rows("auto")]))
@@ -70,7 +70,7 @@ def test_every_row_comes_once_an_epoch(tmp_path: Path, rows: int, block: int) ->
 
 
 def test_epochs_and_seeds_have_orders_of_their_own(tmp_path: Path) -> None:
-    file = made(tmp_path)
+    file = make_pair_file(tmp_path)
     stream = stream_of(file)
     first, second = (rows_of(stream.blocks(epoch, 0)) for epoch in (0, 1))
     assert first != second
@@ -83,14 +83,14 @@ def test_epochs_and_seeds_have_orders_of_their_own(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("rows", GROUPS)
 def test_an_epoch_is_taken_up_at_any_block(tmp_path: Path, rows: int) -> None:
-    stream = stream_of(made(tmp_path, rows=rows), block=8)
+    stream = stream_of(make_pair_file(tmp_path, rows=rows), block=8)
     whole = [rows_of([block]) for block in stream.blocks(3, 0)]
     for start in range(len(whole) + 1):
         assert [rows_of([block]) for block in stream.blocks(3, start)] == whole[start:]
 
 
 def test_each_row_group_is_decoded_once(tmp_path: Path, monkeypatch: Any) -> None:
-    stream = stream_of(made(tmp_path, rows=7), block=8)
+    stream = stream_of(make_pair_file(tmp_path, rows=7), block=8)
     decoded: list[int] = []
     read = ParquetSource.group_batches
 
@@ -167,8 +167,8 @@ def test_the_thread_ends_with_its_consumer_and_is_one_item_ahead() -> None:
 
 
 def test_a_file_that_changes_is_refused(tmp_path: Path) -> None:
-    stream = stream_of(made(tmp_path))
-    made(tmp_path, seed=1)
+    stream = stream_of(make_pair_file(tmp_path))
+    make_pair_file(tmp_path, seed=1)
     with pytest.raises(TableError, match=r"pairs\.parquet was changed while it was being read"):
         list(stream.blocks(0, 0))
 
@@ -193,7 +193,7 @@ def assert_counted(file: PairFile) -> None:
 
 @pytest.mark.parametrize("rows", GROUPS)
 def test_the_survey_counts_what_there_is(tmp_path: Path, rows: int) -> None:
-    assert_counted(made(tmp_path, rows=rows))
+    assert_counted(make_pair_file(tmp_path, rows=rows))
 
 
 @pytest.mark.parametrize("rows", GROUPS)
@@ -210,19 +210,19 @@ def test_items_that_stand_alone_count_as_in_memory(tmp_path: Path, rows: int, pa
 
 def test_a_sample_is_uniform_and_has_every_kind(tmp_path: Path) -> None:
     survey = survey_pairs(
-        made(tmp_path, pairs=4000, items=3000, rows=500), Split(seed=3), sample=400
+        make_pair_file(tmp_path, pairs=4000, items=3000, rows=500), Split(seed=3), sample=400
     )
     ends = Judgements.concatenate(survey.sampled).ends.tolist()
     assert 320 < len(ends) < 480  # four standard deviations
     row = {tuple(pair): i for i, pair in enumerate(read_pairs(survey.file.path).ids().tolist())}
     mean = np.mean([row[tuple(pair)] for pair in ends])
     assert abs(mean - 2000) < 4 * 4000 / np.sqrt(12 * 400)
-    tiny = survey_pairs(made(tmp_path), sample=1)
+    tiny = survey_pairs(make_pair_file(tmp_path), sample=1)
     assert set(tiny.judged.kinds()) == {"both", "similarity", "difference", "preference"}
 
 
 def test_held_out_rows_are_not_trained_on(tmp_path: Path) -> None:
-    file = made(tmp_path, pairs=400, items=40, rows=50)
+    file = make_pair_file(tmp_path, pairs=400, items=40, rows=50)
     held = survey_pairs(file).connected.held_out(0.2, 1000, seed=1)
     split = Split(held, validation=0.3, seed=2)
     survey = survey_pairs(file, split)
@@ -257,8 +257,8 @@ def test_about_the_pairs_that_are_held_out_in_memory(together: int) -> None:
     apart = connected.held_out(0.2, 10**6, seed=1)
     inside = apart[ends].sum(1)
     assert not apart[600:].any()
-    found, wanted = [(inside == k).sum() for k in (0, 2)], [training.sum(), held.sum()]
-    assert found == wanted if together < 30 else found == pytest.approx(wanted, rel=0.1)
+    counts, wanted = [(inside == k).sum() for k in (0, 2)], [training.sum(), held.sum()]
+    assert counts == wanted if together < 30 else counts == pytest.approx(wanted, rel=0.1)
     assert (connected.held_out(0.2, 50, seed=1)[ends].sum(1) == 2).sum() <= 60
 
 
@@ -335,7 +335,7 @@ IDS = {
 @pytest.mark.parametrize("name", IDS)
 def test_ids_of_any_kind(tmp_path: Path, name: str) -> None:
     known, stored = IDS[name]
-    file = made(tmp_path)
+    file = make_pair_file(tmp_path)
     table = read_pairs(file.path)
     expected = rows_of(stream_of(file).blocks(0, 0))
     np.save(tmp_path / "ids.npy", known)
@@ -368,7 +368,7 @@ def test_mapped_features_reach_the_fleet_without_a_copy(tmp_path: Path) -> None:
     x = np.random.default_rng(0).normal(3, 2, (50, 4))
     np.save(tmp_path / "x.npy", x)
     items = read_items(tmp_path / "x.npy", mapped=True)
-    stream = stream_of(made(tmp_path))
+    stream = stream_of(make_pair_file(tmp_path))
     features = standardise(items.features, x.mean(0), x.std(0), tmp_path)
     assert isinstance(features, np.memmap)
     np.testing.assert_allclose(features, (x - x.mean(0)) / x.std(0), rtol=1e-6, atol=1e-7)

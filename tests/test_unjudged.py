@@ -33,15 +33,15 @@ def small(features: int) -> nn.Module:
     return nn.Sequential(nn.Linear(features, 32), nn.ReLU(), nn.Linear(32, 1))
 
 
-def fitted(made: Any, model: Any, **options: Any) -> tuple[PairClassifier, float]:
+def fitted(draw: Any, model: Any, **options: Any) -> tuple[PairClassifier, float]:
     """A classifier of some pairs of the first items, and its accuracy on all of them."""
-    x, positive = made(np.random.default_rng(0))
+    x, positive = draw(np.random.default_rng(0))
     order = np.random.default_rng(1).permutation(len(x))
     ends = order[: 2 * PAIRS].reshape(-1, 2)
     r = np.where(positive, 0.98, 0.02)
-    said = Judgements.from_pairs(ends, PairLabels.from_posteriors(*r[ends].T))
-    found = PairClassifier(model=model, epochs=60, random_state=0, **options).fit(x, said)
-    return found, float(((found.predict(x) > 0) == positive).mean())
+    judged = Judgements.from_pairs(ends, PairLabels.from_posteriors(*r[ends].T))
+    classifier = PairClassifier(model=model, epochs=60, random_state=0, **options).fit(x, judged)
+    return classifier, float(((classifier.predict(x) > 0) == positive).mean())
 
 
 def test_neighbours_pay_where_classes_form_clusters() -> None:
@@ -64,12 +64,12 @@ def test_fit_says_how_many_were_learnt_from(unjudged: str, tmp_path: Path) -> No
     x, positive = clusters(np.random.default_rng(0))
     ids = np.arange(len(x))
     ends = np.random.default_rng(1).permutation(ids)[: 2 * PAIRS].reshape(-1, 2)
-    said = PairLabels.from_posteriors(*np.where(positive, 0.98, 0.02)[ends].T)
+    labels = PairLabels.from_posteriors(*np.where(positive, 0.98, 0.02)[ends].T)
     names = [f"x{k}" for k in range(x.shape[1])]
     write_items(ItemTable(ids, x.astype(np.float32), names), tmp_path / "items.csv")
-    write_pairs(PairTable(*ends.T, said.similarity, said.difference), tmp_path / "pairs.csv")
+    write_pairs(PairTable(*ends.T, labels.similarity, labels.difference), tmp_path / "pairs.csv")
     files = tmp_path / "items.csv", tmp_path / "pairs.csv"
     options = ("--epochs", 10, "--holdout", 0, "--unjudged", unjudged)
-    told = answer("fit", *files, "--out", tmp_path / "model", *options)
-    assert told["items"] == 2 * PAIRS
-    assert told["unjudged"] == (520 if unjudged == "auto" else 0)
+    summary = answer("fit", *files, "--out", tmp_path / "model", *options)
+    assert summary["items"] == 2 * PAIRS
+    assert summary["unjudged"] == (520 if unjudged == "auto" else 0)
