@@ -1,4 +1,4 @@
-"""Choosing pairs by expected information, and the weights that make up for it."""
+"""Pairs drawn at random or by expected information, their weights and their annotators."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ import itertools
 import math
 import sys
 import threading
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from browser import make_project
@@ -122,6 +125,70 @@ HALF = [0.5, 0.5]
 def test_wrong_arguments(call: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         call(np.random.default_rng(0))
+
+
+# ---- random pairs and their annotators --------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("items", "pairs"), [(2, 1), (5, 10), (5, 3), (40, 780), (2000, 300), (3_000_000, 20_000)]
+)  # of 4.5e12 pairs in the last, where roots of codes begin to round
+def test_pairs_are_different_pairs_of_different_items(items: int, pairs: int) -> None:
+    drawn = random_pairs(items, pairs, seed=1)
+    assert drawn.shape == (pairs, 2)
+    assert ((drawn >= 0) & (drawn < items)).all()
+    assert (drawn[:, 0] != drawn[:, 1]).all()
+    assert len({frozenset(pair) for pair in drawn.tolist()}) == pairs
+    assert np.array_equal(drawn, random_pairs(items, pairs, seed=1))  # the seed decides
+    if items == 3_000_000:
+        assert abs(drawn.mean() / items - 0.5) < 0.01
+        assert not np.array_equal(drawn, random_pairs(items, pairs, seed=2))
+
+
+@pytest.mark.parametrize("items", [6, 30])  # by a permutation, and by rejection
+def test_every_ordered_pair_is_equally_likely_at_every_place(items: int) -> None:
+    counts: Counter[tuple[int, int]] = Counter()
+    first: Counter[tuple[int, int]] = Counter()
+    draws, cells = 3000, items * (items - 1)
+    for seed in range(draws):
+        drawn = list(map(tuple, random_pairs(items, 4, seed).tolist()))
+        counts.update(drawn)
+        first.update(drawn[:1])
+    for observed, expected in ((counts, 4 * draws / cells), (first, draws / cells)):
+        ends = ((i, j) for i in range(items) for j in range(items) if i != j)
+        chi = sum((observed[pair] - expected) ** 2 for pair in ends)
+        # Chi-squared has mean k and variance about 2k; five deviations.
+        assert abs(chi / expected - cells) < 5 * np.sqrt(2 * cells)
+
+
+@settings(max_examples=100)
+@given(st.integers(1, 40), st.integers(1, 9), st.integers(1, 5), st.integers(0, 2**32), st.data())
+def test_overlap_and_balance(
+    pairs: int, annotators: int, overlap: int, seed: int, data: st.DataObject
+) -> None:
+    people = [10 * (k + 1) for k in range(annotators)]
+    given_ = assign(list(range(pairs)), people, overlap, seed)
+    loads = Counter(dict.fromkeys(people, 0))
+    for whose in given_.values():
+        assert len(set(whose)) == len(whose) == min(overlap, annotators)
+        loads.update(whose)
+    assert max(loads.values()) - min(loads.values()) <= 1
+    assert assign(list(range(pairs)), people, overlap, seed) == given_
+
+    # Somebody joins when some pairs are done: those stay, every pair is complete.
+    done = data.draw(st.integers(0, pairs))
+    kept = {pair: given_[pair] for pair in range(done)}
+    again = assign(list(range(pairs)), [*people, 5], overlap, seed, kept)
+    for pair, whose in again.items():
+        assert len(set(whose)) == len(whose) == min(overlap, annotators + 1)
+        assert set(kept.get(pair, [])) <= set(whose)
+
+
+def test_who_comes_late_who_left_and_nobody() -> None:
+    late = assign(range(100), [1, 2], 1, 0, {pair: [1] for pair in range(40)})
+    assert Counter(who for whose in late.values() for who in whose) == {1: 50, 2: 50}
+    assert assign([1, 2], [7], 2, 0, {1: [5, 6], 2: [5]}) == {1: [5, 6], 2: [5, 7]}
+    assert assign([1, 2], [], 2, 0) == {1: [], 2: []}
 
 
 # ---- what the weights are for -----------------------------------------------------------------

@@ -92,16 +92,15 @@ class Changes(Queries):
                     "every answer a key of its own"
                 )
             return Receipt(stored.id, stored.revision)
-        assigned = self.first(
+        query = (
             "SELECT name, retired_at FROM assignment a JOIN annotator n ON n.id = a.annotator "
             "JOIN pair p ON p.id = a.pair "
-            "WHERE a.annotator = ? AND a.pair = ? AND p.right <> ''",
-            *(annotator, pair),
+            "WHERE a.annotator = ? AND a.pair = ? AND p.right <> ''"
         )
-        if assigned is None:
+        if (row := self.first(query, annotator, pair)) is None:
             raise StoreError(f"pair {pair} is not assigned to annotator {annotator}")
-        name, retired = assigned
-        if retired is not None:
+        name, retired_at = row
+        if retired_at is not None:
             raise StoreError(f"annotator {name!r} has retired")
         return Changes(self.connection, name)._add_answer(annotator, pair, answer)
 
@@ -111,22 +110,22 @@ class Changes(Queries):
         Statements of other kinds go into a table of their own: earlier versions take an answer
         with nothing else for "can't say".
         """
-        ends = {"annotator": annotator, "pair": pair}
-        ((before, latest),) = self.rows(
+        query = (
             "SELECT answer, (SELECT max(revision) FROM answer x "
             "WHERE x.annotator = a.annotator AND x.pair = a.pair) "
-            "FROM assignment a WHERE a.annotator = ? AND a.pair = ?",
-            *ends.values(),
+            "FROM assignment a WHERE a.annotator = ? AND a.pair = ?"
         )
+        ((before, latest),) = self.rows(query, annotator, pair)
+        assignment = {"annotator": annotator, "pair": pair}
         row = vars(answer) | {"cant_say": not answer.compares, "revision": (latest or 0) + 1}
         others = row.pop("others")
-        answer_id = self._insert("answer", at=now(), **ends, **row)
+        answer_id = self._insert("answer", at=now(), **assignment, **row)
         if others:
             columns = "answer INTEGER PRIMARY KEY REFERENCES answer, said TEXT NOT NULL"
             self.rows(f"CREATE TABLE IF NOT EXISTS {OTHERS} ({columns})")
             self._insert(OTHERS, answer=answer_id, said=json.dumps(others))
         action = "answered" if before is None else "revised"
-        self._set_answer(answer_id, action, before=before, **ends)
+        self._set_answer(answer_id, action, before=before, **assignment)
         return Receipt(answer_id, row["revision"])
 
     def _add_answer_of(self, name: str, pair: int, answer: Answer) -> Receipt:
@@ -264,11 +263,11 @@ class Changes(Queries):
 
     def find_pair(self, left: str, right: str) -> tuple[int, bool] | None:
         """Id of a pair in either direction, and whether it is stored the other way round."""
-        row = self.first(
+        query = (
             "SELECT id, left <> ?1 FROM pair "
-            "WHERE (left = ?1 AND right = ?2) OR (left = ?2 AND right = ?1) ORDER BY id",
-            *(left, right),
+            "WHERE (left = ?1 AND right = ?2) OR (left = ?2 AND right = ?1) ORDER BY id"
         )
+        row = self.first(query, left, right)
         return None if row is None else (int(row[0]), bool(row[1]))
 
     def add_pairs(self, pairs: Iterable[tuple[str, str, float]], origin: str) -> list[int]:
