@@ -174,7 +174,7 @@ def test_pairs_of_near_neighbours_are_warned_of(weighted: bool) -> None:
     weight = np.where(np.arange(len(pairs)) < 60, 1e-3, 1.0) if weighted else None
     labels = PairLabels.from_posteriors(*r[pairs].T)
     evaluation = evaluate(*z[pairs].T, labels, items=pairs, weight=weight)
-    assert warned(evaluation, "no independent draws: pairs of near neighbours") == (not weighted)
+    assert warned(evaluation, "not independent draws: pairs of near neighbours") == (not weighted)
     assert (evaluation.accuracy.low <= truth <= evaluation.accuracy.high) == weighted
 
 

@@ -97,13 +97,6 @@ def test_optional_columns() -> None:
     )
 
 
-def test_noise_is_admitted_on_request(tmp_path: Path) -> None:
-    path = tmp_path / "pairs.csv"
-    path.write_text("left,right,similarity,difference\n1,2,1.25,-3\n1,2,,70\n")
-    for table in (read_pairs(path, noisy=True), *iter_pairs(path, noisy=True)):
-        np.testing.assert_array_equal(table.to_array(), [[1.25, -3], [NAN, 70]])
-
-
 @pytest.mark.parametrize(("row", "text"), [(99, "x"), (50, '"50"'), (0, "0")])
 def test_blocks_and_batches_end_in_between(row: int, text: str) -> None:
     """A text id far down makes all ids text; at a quote the csv module takes over from pyarrow."""

@@ -330,8 +330,8 @@ def dependent_ends(pairs: JudgedPairs) -> str | None:
         return None
     return (
         f"the outputs for both ends of a pair have a correlation of {correlation:.2f}, so the "
-        "pairs are no independent draws: pairs of near neighbours, for instance, make the accuracy "
-        "and all other figures wrong. Measure on pairs drawn at random, or give weights that "
+        "pairs are not independent draws: pairs of near neighbours, for instance, bias the "
+        "accuracy and all other measures. Measure on pairs drawn at random, or give weights that "
         "undo how they were chosen"
     )
 
