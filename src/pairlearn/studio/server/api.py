@@ -110,7 +110,7 @@ class Studio:
     """State that the handlers of a project share.
 
     ``ready`` has the ids of annotators who have finished the start page, ``webhook`` is the URL to
-    notify when all pairs are answered, and ``shown`` caches the supervisor's page.
+    notify when all pairs are answered, and ``page`` caches what the supervisor's page shows.
     """
 
     def __init__(
@@ -124,7 +124,8 @@ class Studio:
         self.failures = Buckets(per_second=1, burst=20)
         self.forecast = Forecast(self.project.folder)
         self.webhook, self.outage = webhook, False
-        self.ready, self.shown = set[int](), dict[str, Any]()
+        self.ready = set[int]()
+        self.page: tuple[Any, dict[str, Any]] | None = None
 
     def close(self) -> None:
         """Stop the forecast and close the store."""

@@ -251,10 +251,9 @@ def _context(studio: Studio) -> dict[str, Any]:
     """Context of the supervisor's page, cached: it is asked for every few seconds."""
     latest = studio.store.latest()
     forecast = dict(studio.forecast.refresh(latest))
-    cached = studio.shown.get("page")
-    if cached is None or cached[:2] != (latest, forecast):
-        cached = studio.shown["page"] = latest, forecast, _make_context(studio, forecast)
-    return cached[2]
+    if studio.page is None or studio.page[0] != (latest, forecast):
+        studio.page = (latest, forecast), _make_context(studio, forecast)
+    return studio.page[1]
 
 
 def _make_context(studio: Studio, forecast: dict[str, Any]) -> dict[str, Any]:
