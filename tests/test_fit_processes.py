@@ -116,7 +116,7 @@ def test_going_on_takes_up_where_it_was(
     assert before.exists()
     kept.write_bytes(before.read_bytes()[:-9])
     summary = json.loads(finished(folder, out))
-    assert any("damaged; going on from" in text for text in summary["warnings"]), summary
+    assert any("damaged; resuming from" in text for text in summary["warnings"]), summary
     assert not before.exists()
     assert contents(out) == whole[0]
 

@@ -126,7 +126,7 @@ def test_a_torn_checkpoint_gives_way_to_the_one_before(tmp_path: Path, torn: str
     if torn != "gone":
         path.write_bytes(content if torn == "a byte changed" else b"")
     resumed, straight = make_fleet(), make_fleet()
-    warned = pytest.warns(UserWarning, match=r"fleet .*damaged.*; going on from .*fleet\.before")
+    warned = pytest.warns(UserWarning, match=r"fleet .*damaged.*; resuming from .*fleet\.before")
     with nullcontext() if torn == "gone" else warned:
         resumed.fit(4, checkpoint=path)
     straight.fit(4)

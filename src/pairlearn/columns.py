@@ -148,7 +148,7 @@ def check_text(name: str, text: NDArray[np.str_], *, empty: bool) -> None:
         codes = part.view(np.uint32).reshape(len(part), -1)
         # Only a damaged file has them, and Python cannot print such text.
         for row in first_rows((codes > sys.maxunicode).any(1)):
-            raise RowError(start + row, f"{name} is not Unicode text; write the ids anew")
+            raise RowError(start + row, f"{name} is not Unicode text; write the file again")
         bad = ((codes < 32) & (codes > 0)) | (codes == 127) | ((codes >> 11) == 0xD800 >> 11)
         bad[:, :-1] |= (codes[:, :-1] == 0) & (codes[:, 1:] != 0)
         for row in first_rows(bad.any(1)):

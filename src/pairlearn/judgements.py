@@ -81,7 +81,7 @@ class Judgements:
         """Make statements from the columns of a table, NaN where nothing is stated.
 
         A row with the columns of several kinds makes several statements: a similarity and a
-        difference are one of kind "both", a preference beside them is another.
+        difference together are one of kind "both", a preference in the same row is another.
 
         Parameters
         ----------

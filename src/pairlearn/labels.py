@@ -242,27 +242,26 @@ def _namespace(array: Any) -> ModuleType:
 
 def _columns(**arguments: Any) -> tuple[Any, Any]:
     """Two columns of one array type, float type and length; None becomes a column of NaN."""
-    tensors = [values for values in arguments.values() if is_tensor(values)]
-    given = {name: values for name, values in arguments.items() if values is not None}
-    columns = {name: _floats(name, values) for name, values in given.items()}
+    present = {name: values for name, values in arguments.items() if values is not None}
+    columns = {name: _floats(name, values) for name, values in present.items()}
     for name, values in columns.items():
         if values.ndim != 1:
             raise ValueError(f"{name} must have shape (n,); got {tuple(values.shape)}")
-    if tensors:
-        import torch
-
-        device = tensors[0].device
-        columns = {n: torch.as_tensor(v, device=device) for n, v in columns.items()}
-    xp = _namespace(tensors[0] if tensors else None)
-    sizes = {name: len(values) for name, values in columns.items()}
-    if len(set(sizes.values())) > 1:
-        (name, n), (other, m) = sizes.items()
+    lengths = [len(values) for values in columns.values()]
+    if len({*lengths}) > 1:
+        (name, other), (n, m) = columns, lengths
         raise ValueError(
             f"{name} has {n} rows and {other} has {m}: "
             "they describe the same pairs and need the same length"
         )
+    tensor: Any = next(filter(is_tensor, columns.values()), None)
+    xp = _namespace(tensor)
+    if tensor is not None:
+        columns = {name: xp.as_tensor(v, device=tensor.device) for name, v in columns.items()}
     like = next(iter(columns.values()))
-    first, second = (columns.get(name, xp.full_like(like, xp.nan)) for name in arguments)
+    first, second = (
+        columns[name] if name in columns else xp.full_like(like, xp.nan) for name in arguments
+    )
     if first.dtype != second.dtype:
         wider = xp.promote_types(first.dtype, second.dtype)
         first, second = xp.asarray(first, dtype=wider), xp.asarray(second, dtype=wider)

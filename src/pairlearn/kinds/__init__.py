@@ -46,7 +46,7 @@ def register(new: Kind) -> Kind:
 
 
 def code(name: str) -> int:
-    """The number that stands for a kind in a table.
+    """The code of a kind in a table.
 
     Examples
     --------

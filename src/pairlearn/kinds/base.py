@@ -49,7 +49,7 @@ class Column:
 
     @property
     def signed(self) -> bool:
-        """Whether the words have no value 0, so that 0 stands for a missing one."""
+        """Whether no word has the value 0, which then means missing."""
         return bool(self.words) and 0 not in self.words.values()
 
     @property
@@ -182,7 +182,7 @@ class Kind:
         return make_table(*self.partial_risks) if self.partial_risks else Supervised().table
 
     def completes(self, risk: Risk) -> bool:
-        """Whether `table` reads `targets` in place of the values."""
+        """Whether `table` reads `targets` instead of the values."""
         return self.joint
 
     def targets(self, left: Tensor, right: Tensor, u: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:

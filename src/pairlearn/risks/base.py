@@ -250,8 +250,7 @@ class Risk(nn.Module):
 def check_unit(name: str, value: float, *, open_ends: bool = False) -> float:
     """A number in [0, 1], or in (0, 1) with open ends; ValueError otherwise."""
     value = float(value)
-    inside = 0 < value < 1 if open_ends else 0 <= value <= 1
-    if not inside or math.isnan(value):
+    if not (0 < value < 1 if open_ends else 0 <= value <= 1):
         interval = "(0, 1)" if open_ends else "[0, 1]"
         raise ValueError(f"{name} must lie in {interval}; got {value:g}")
     return value
@@ -283,10 +282,8 @@ def correction_slope(correction: str | float) -> float:
 
 def correction_name(slope: float) -> str:
     """The name of a slope, as at the end of a risk's name."""
-    for name, value in CORRECTIONS.items():
-        if value == slope:
-            return name
-    return f"slope={slope:g}"
+    names = {value: name for name, value in CORRECTIONS.items()}
+    return names.get(slope, f"slope={slope:g}")
 
 
 def correct(partial_risks: Tensor, slope: float | Tensor) -> Tensor:

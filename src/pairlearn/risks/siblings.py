@@ -56,7 +56,7 @@ class SharesRisk(AffineRisk):
         if not self.defined_at_half and abs(2 * self.prior - 1) < 1e-6:
             raise ValueError(
                 f"{self.family} is undefined at prior ½, where half of its items are positive "
-                "whatever was said; pcomp, sdpcomp, nnpu and likelihood are defined there"
+                "for every answer; pcomp, sdpcomp, nnpu and likelihood are defined there"
             )
         return torch.full((2, 8, 3), torch.nan)
 

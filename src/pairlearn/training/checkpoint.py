@@ -82,13 +82,13 @@ class Checkpoint:
                 continue
             if str(state.pop(_WORK, None)) != work:
                 raise CheckpointError(
-                    f"checkpoint {path} belongs to another training: delete it to start anew"
+                    f"checkpoint {path} belongs to another training: delete it to start over"
                 )
             if damaged:
-                warnings.warn(f"{damaged[0]}; going on from {path}", stacklevel=2)
+                warnings.warn(f"{damaged[0]}; resuming from {path}", stacklevel=2)
             return state
         if damaged:
-            raise CheckpointError(f"{'; '.join(damaged)}: delete what there is to start anew")
+            raise CheckpointError(f"{'; '.join(damaged)}: delete them to start over")
         return None
 
     def remove(self) -> None:

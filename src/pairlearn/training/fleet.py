@@ -293,7 +293,7 @@ class Fleet:
             )
         self.groups = list(groups)
         self.network.load_state_dict(self._make_network(self.model).state_dict())
-        assert isinstance(self.batches, MemoryBatches)  # else `can_restart` says no
+        assert isinstance(self.batches, MemoryBatches)  # checked by `can_restart`
         self.batches.restart(self._pairs_and_labels(), [group.seed for group in self.groups])
         self.objective.restart(self.groups)
         self._forget_steps()
