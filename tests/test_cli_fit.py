@@ -1,4 +1,4 @@
-"""The command `fit`, and pairs that are held out by their items."""
+"""The command `fit`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from model_folders import answer, plain, run, simulated
 from pairlearn import progress as bars
 from pairlearn.data.simulation import Simulation, simulate
-from pairlearn.estimators import PairClassifier, hold_out_items
+from pairlearn.estimators import PairClassifier
 from pairlearn.tables import PairTable, write_pairs
 
 QUICK = ("--model", "linear", "--epochs", 10, "--learning-rate", 0.02)
@@ -289,44 +289,3 @@ def test_an_interrupt_says_what_is_kept(
     assert second.stderr == f"pairlearn fit: {wanted}\n"
     assert summarise(made[0], out, *ALONE)["epochs"] == 10
     assert not kept.exists()
-
-
-# ---- pairs that are held out ------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("items", [12, 60, 5000])
-def test_held_out_pairs_have_items_of_their_own(items: int) -> None:
-    for seed in range(5):
-        ends = np.random.default_rng(seed).integers(0, items, (300, 2))
-        training, held_out = hold_out_items(ends, 0.2, seed)
-        assert not (training & held_out).any()
-        seen, measured = set(ends[training].flat), set(ends[held_out].flat)
-        assert not seen & measured
-        for pair in ends[~training & ~held_out].tolist():
-            assert measured & set(pair)
-        assert held_out.sum() >= 60
-        assert (hold_out_items(ends, 0.2, seed)[1] == held_out).all()
-        assert (hold_out_items(ends, 0.2, seed + 9)[1] != held_out).any()
-
-
-def test_how_many_pairs_are_lost() -> None:
-    """None where items do not recur; else f of the pairs takes √f of the items, (1 − √f)² stay."""
-    training, held_out = hold_out_items(np.arange(400).reshape(-1, 2), 0.2, seed=1)
-    assert (training.sum(), held_out.sum()) == (160, 40)
-    ends = np.random.default_rng(0).integers(0, 300, (20_000, 2))
-    training, held_out = hold_out_items(ends, 0.25, seed=0)
-    assert held_out.mean() == pytest.approx(0.25, abs=0.02)
-    assert training.mean() == pytest.approx(0.25, abs=0.02)
-
-
-@pytest.mark.parametrize(
-    ("ends", "fraction", "message"),
-    [
-        ([], 0.2, r"ends must be whole numbers from 0, two for each .* shape \(0,\)"),
-        ([[0, -1]], 0.2, "ends must be whole numbers from 0"),
-        ([[0, 1]], 0.0, r"fraction must lie in \(0, 1\); got 0"),
-    ],
-)
-def test_bad_splits(ends: Any, fraction: float, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        hold_out_items(ends, fraction, seed=0)

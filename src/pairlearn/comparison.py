@@ -23,8 +23,7 @@ from pairlearn.estimators import parameters, population
 from pairlearn.estimators.classifier import PairClassifier
 from pairlearn.estimators.cross_fitting import learn_annotators
 from pairlearn.estimators.instances import standardise
-from pairlearn.estimators.splits import Folds as Folds
-from pairlearn.estimators.splits import split_items as split_items
+from pairlearn.estimators.splits import split_items
 from pairlearn.estimators.table import Table, read_table
 from pairlearn.evaluation.decisions import Comparison, MethodResult, rank
 from pairlearn.judgements import Judgements

@@ -1,15 +1,17 @@
-"""Folds of items: what trains, what tests, and what is lost."""
+"""Splits of pairs by their items: folds, and pairs that are held out."""
 
 from __future__ import annotations
 
 from itertools import combinations, product
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pairlearn.comparison import Folds, split_items
+from pairlearn.estimators import hold_out_items
+from pairlearn.estimators.splits import Folds, split_items
 
 Graph = tuple[int, list[tuple[int, int]]]
 
@@ -94,3 +96,44 @@ def test_a_ring_loses_little_and_random_pairs_less_than_a_random_split() -> None
 def test_one_fold_is_refused() -> None:
     with pytest.raises(ValueError, match="folds must be a whole number of at least 2; got 1"):
         split_items([[0, 1]], 2, folds=1)
+
+
+# ---- pairs that are held out ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("items", [12, 60, 5000])
+def test_held_out_pairs_have_items_of_their_own(items: int) -> None:
+    for seed in range(5):
+        ends = np.random.default_rng(seed).integers(0, items, (300, 2))
+        training, held_out = hold_out_items(ends, 0.2, seed)
+        assert not (training & held_out).any()
+        seen, measured = set(ends[training].flat), set(ends[held_out].flat)
+        assert not seen & measured
+        for pair in ends[~training & ~held_out].tolist():
+            assert measured & set(pair)
+        assert held_out.sum() >= 60
+        assert (hold_out_items(ends, 0.2, seed)[1] == held_out).all()
+        assert (hold_out_items(ends, 0.2, seed + 9)[1] != held_out).any()
+
+
+def test_how_many_pairs_are_lost() -> None:
+    """None where items do not recur; else f of the pairs takes √f of the items, (1 − √f)² stay."""
+    training, held_out = hold_out_items(np.arange(400).reshape(-1, 2), 0.2, seed=1)
+    assert (training.sum(), held_out.sum()) == (160, 40)
+    ends = np.random.default_rng(0).integers(0, 300, (20_000, 2))
+    training, held_out = hold_out_items(ends, 0.25, seed=0)
+    assert held_out.mean() == pytest.approx(0.25, abs=0.02)
+    assert training.mean() == pytest.approx(0.25, abs=0.02)
+
+
+@pytest.mark.parametrize(
+    ("ends", "fraction", "message"),
+    [
+        ([], 0.2, r"ends must be whole numbers from 0, two for each .* shape \(0,\)"),
+        ([[0, -1]], 0.2, "ends must be whole numbers from 0"),
+        ([[0, 1]], 0.0, r"fraction must lie in \(0, 1\); got 0"),
+    ],
+)
+def test_bad_splits(ends: Any, fraction: float, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        hold_out_items(ends, fraction, seed=0)
