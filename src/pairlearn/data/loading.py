@@ -108,7 +108,7 @@ def load(
         raise DatasetNotFoundError(_what_to_do(spec, folders, reason))
     try:
         with bar(f"Downloading {spec.title}", unit="bytes", shown=progress is None) as shown:
-            arrays = source.fetch(spec, cache, progress or shown or (lambda done, total: None))
+            arrays = source.fetch(spec, progress or shown or (lambda done, total: None))
     except DatasetCorruptError:
         raise
     except (OSError, HTTPException, ValueError) as error:
@@ -117,7 +117,6 @@ def load(
     # Cached only once it has been verified.
     fetched = _from_arrays(spec, arrays, f"the download from {source}")
     write_npz_atomically(cache / f"{spec.name}.npz", to_arrays(fetched), source=str(source))
-    (cache / f"{spec.name}.zip").unlink(missing_ok=True)
     return fetched
 
 
@@ -200,7 +199,8 @@ def read_folder(spec: DatasetSpec, folder: Path) -> Dataset | None:
     if whole.exists():
         return _from_arrays(spec, read_npz(whole), str(whole))
     if isinstance(spec.source, ImageArchive) and archive.exists():
-        return _from_arrays(spec, read_archive(spec, archive), str(archive))
+        with archive.open("rb") as file:
+            return _from_arrays(spec, read_archive(spec, file, str(archive)), str(archive))
     return None
 
 

@@ -12,14 +12,15 @@ import re
 import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
+from tempfile import TemporaryFile
+from types import ModuleType
 from typing import IO, TYPE_CHECKING, TypeAlias
 from urllib.request import urlopen
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.atomic import replacing
 from pairlearn.extras import missing_extra
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ class OpenML:
     def __str__(self) -> str:
         return f"https://www.openml.org/d/{self.id}"
 
-    def fetch(self, spec: DatasetSpec, folder: Path, progress: Progress) -> Arrays:
+    def fetch(self, spec: DatasetSpec, progress: Progress) -> Arrays:
         """Download the data set with scikit-learn, which reports no progress."""
         from sklearn.datasets import fetch_openml
 
@@ -85,14 +86,10 @@ class ImageArchive:
     def __str__(self) -> str:
         return self.url
 
-    def fetch(self, spec: DatasetSpec, folder: Path, progress: Progress) -> Arrays:
-        """Download the archive into the folder; the file appears only once it is complete."""
-        path = folder / f"{spec.name}.zip"
-        with (
-            urlopen(self.url, timeout=60) as response,
-            replacing(path) as part,
-            part.open("wb") as file,
-        ):
+    def fetch(self, spec: DatasetSpec, progress: Progress) -> Arrays:
+        """Download the archive and read its images."""
+        _image_module()  # an error before the download if it is missing
+        with urlopen(self.url, timeout=60) as response, TemporaryFile() as file:
             length = response.headers.get("Content-Length")
             total = int(length) if length else None
             progress(0, total)
@@ -101,7 +98,7 @@ class ImageArchive:
                 progress(file.tell(), total)
             if total not in (None, file.tell()):
                 raise OSError(f"it ended after {file.tell()} of {total} bytes")
-        return read_archive(spec, path)
+            return read_archive(spec, file, f"the download from {self}")
 
 
 @dataclass(frozen=True)
@@ -121,40 +118,46 @@ class ScikitLearn:
         return {"x": x, "y": y}
 
 
-def read_archive(spec: DatasetSpec, path: Path) -> Arrays:
+def _image_module() -> ModuleType:
+    try:
+        import PIL.Image
+    except ImportError as error:
+        raise missing_extra("data", "Pillow", "reading images") from error
+    return PIL.Image
+
+
+def read_archive(spec: DatasetSpec, file: IO[bytes], origin: str) -> Arrays:
     """Read the images of a zip file in greyscale, resized to the shape of the data set.
 
     Resizing is bilinear, as in the usual image loaders. Rows are ordered by class, then by name.
+    ``origin`` names the file in errors.
     """
-    try:
-        import PIL.Image as Image
-    except ImportError as error:
-        raise missing_extra("data", "Pillow", "reading images") from error
+    image_module = _image_module()
     height, width = spec.shape
     rows: list[tuple[int, tuple[str, ...], NDArray[np.uint8]]] = []
     others: list[str] = []
-    with path.open("rb") as file:
-        try:
-            for member, content in _members(file, PurePosixPath()):
-                if member.suffix.lower() not in _SUFFIXES:
-                    others.append(member.name)
-                    continue
-                label = _class_of(member, spec.n_classes)
-                with Image.open(io.BytesIO(content)) as picture:
-                    small = picture.convert("L").resize((width, height), Image.Resampling.BILINEAR)
-                    rows.append((label, member.parts, np.asarray(small, dtype=np.uint8)))
-        # The readers of zip files and of images raise a dozen types on damaged bytes.
-        except Exception as error:
-            reason = str(error)[:300] or type(error).__name__
-            raise DatasetCorruptError(
-                f"{path} cannot be read as images of {spec.title} ({reason}); "
-                "delete or replace it and load the data set again"
-            ) from error
+    try:
+        for member, content in _members(file, PurePosixPath()):
+            if member.suffix.lower() not in _SUFFIXES:
+                others.append(member.name)
+                continue
+            label = _class_of(member, spec.n_classes)
+            with image_module.open(io.BytesIO(content)) as picture:
+                bilinear = image_module.Resampling.BILINEAR
+                small = picture.convert("L").resize((width, height), bilinear)
+                rows.append((label, member.parts, np.asarray(small, dtype=np.uint8)))
+    # The readers of zip files and of images raise a dozen types on damaged bytes.
+    except Exception as error:
+        reason = str(error)[:300] or type(error).__name__
+        raise DatasetCorruptError(
+            f"{origin} cannot be read as images of {spec.title} ({reason}); "
+            "delete it and load the data set again, or get it from another source"
+        ) from error
     absent = sorted(set(range(spec.n_classes)) - {label for label, _, _ in rows})
     if absent:
         seen = f" (but {', '.join(others[:3])})" if others else ""
         raise DatasetCorruptError(
-            f"{path} has {len(rows)} images and none of the classes {absent}{seen}; "
+            f"{origin} has {len(rows)} images and none of the classes {absent}{seen}; "
             "make a zip file with one folder of images per class"
         )
     rows.sort(key=lambda row: row[:2])
