@@ -17,7 +17,7 @@ from pairlearn.annotators import Manner
 from pairlearn.check import check
 from pairlearn.cli.annotate import app
 from pairlearn.labels import PairLabels
-from pairlearn.studio import Answer, Project, Store
+from pairlearn.studio import Project, Store
 from pairlearn.studio.creating import create_project
 from pairlearn.studio.exchange import export_table
 from pairlearn.studio.reader import StoreReader
@@ -27,7 +27,7 @@ from pairlearn.studio.stopping import Forecast, forecast_parts, quick_model
 from pairlearn.tables import read_pairs
 from studio_client import serving
 from studio_processes import wait_until
-from studio_store import stored
+from studio_store import stored, submit
 
 CARELESS = ("constant 0", "constant 1", "random 0", "random 1")
 NAMES = (*(f"careful {k}" for k in range(6)), *CARELESS)
@@ -38,9 +38,9 @@ def nearest(r: float, q: float) -> str:
     return min(LEVELS, key=lambda name: abs(LEVELS[name][0] - s) + abs(LEVELS[name][1] - c))
 
 
-def submit(store: Store, who: int, pair: int, level: str, number: int) -> None:
-    answer = Answer(*LEVELS[level], seconds=5.0, key=f"form-{number:06}", level=level)
-    store.submit(who, pair, answer).result()
+def submit_level(store: Store, who: int, pair: int, level: str) -> None:
+    s, c = LEVELS[level]
+    submit(store, who, pair, similarity=s, difference=c, seconds=5.0, level=level)
 
 
 @pytest.fixture(scope="module")
@@ -59,13 +59,13 @@ def crowd(tmp_path_factory: pytest.TempPathFactory) -> tuple[Project, str, Any, 
     )
     with Store.open(project) as store:
         for who, _ in store.add_annotators(NAMES):
-            for number in range(40):
+            for _ in range(40):
                 task = store.next_task(who.id)
                 assert task is not None
                 left, right = (r[int(item[1:])] for item in (task.left, task.right))
                 level = nearest(*np.clip(rng.normal([left, right], 0.05), 0, 1))
                 other = {"constant": "left probably", "random": str(rng.choice([*LEVELS]))}
-                submit(store, who.id, task.pair, other.get(who.name.split()[0], level), number)
+                submit_level(store, who.id, task.pair, other.get(who.name.split()[0], level))
     return project, boss, x, rng.random(300) < r
 
 
@@ -202,9 +202,8 @@ def test_the_supervisor_settles_a_disputed_pair(tmp_path: Path) -> None:
             for number in range(4):
                 task = store.next_task(who.id)
                 assert task is not None
-                submit(
-                    store, who.id, task.pair, levels[who.name] if number == 1 else "alike", number
-                )
+                level = levels[who.name] if number == 1 else "alike"
+                submit_level(store, who.id, task.pair, level)
         disputed = task.pair - 2
     with serving(project.folder, {"boss": boss}) as studio:
         visitor = studio.visit("boss")
