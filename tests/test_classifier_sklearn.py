@@ -104,6 +104,11 @@ def test_few_pairs_have_the_model_that_they_need(odds, chosen, tmp_path):
     assert clone(classifier).set_params(epochs=1).fit(pairs, labels).model_ == "mlp-bn"
 
 
+def test_positional_parameters_are_deprecated():
+    with pytest.warns(FutureWarning, match=r"Pass risk=confdiff as keyword args.* version 0\.3"):
+        assert PairClassifier("confdiff").risk == "confdiff"
+
+
 # --- transformers of pairs, beside the transformer of instances -------------------------------
 
 

@@ -154,11 +154,6 @@ def _is_plain(column: Any) -> bool:
     return bool((number or types.is_boolean(column.type)) and not column.null_count)
 
 
-def _names_features(self: PairwiseTransformer) -> bool:
-    getattr(self.transformer, "get_feature_names_out")  # noqa: B009  (its error names the method)
-    return True
-
-
 class PairwiseTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Apply a transformer of instances to pairs of them, and to instances as they are.
 
@@ -203,7 +198,9 @@ class PairwiseTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc
         transformed = self.transformer_.transform(flat)
         return _dense(transformed).reshape(-1, 2, transformed.shape[1]) if paired else transformed
 
-    @available_if(_names_features)  # type: ignore[untyped-decorator]
+    @available_if(  # type: ignore[untyped-decorator]
+        lambda self: hasattr(self.transformer, "get_feature_names_out")
+    )
     def get_feature_names_out(self, input_features: Any = None) -> Any:
         """Names of the features of each end, by the transformer."""
         check_is_fitted(self)

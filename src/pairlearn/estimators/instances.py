@@ -74,7 +74,13 @@ def read_instances(name: str, x: Any, preprocessor: Any, step: FeatureStep) -> N
 def _checked(name: str, features: NDArray[Any], ids: NDArray[Any] | None = None) -> NDArray[Any]:
     """Features as finite numbers."""
     features = checked_numbers(name, features)
-    _refuse_missing(name, features, ids)
+    # A finite sum rules out NaN and infinity; it may also overflow, so then rows are checked.
+    with np.errstate(over="ignore", invalid="ignore"):
+        if features.dtype.kind != "f" or np.isfinite(features.sum(dtype=np.float64)):
+            return features
+    for row in first_rows(~np.isfinite(features.reshape(len(features), -1)).all(1)):
+        which = f"row {row}" if ids is None else f"the row of id {_plain_id(ids, row)!r}"
+        raise ValueError(f"{name} hold NaN or infinity in {which}: fill them in, or drop the row")
     return features
 
 
@@ -148,18 +154,6 @@ def checked_numbers(name: str, values: NDArray[Any]) -> NDArray[Any]:
         return values.astype(np.float64)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name} must be numbers: {error}") from None
-
-
-def _refuse_missing(name: str, values: NDArray[Any], ids: NDArray[Any] | None = None) -> None:
-    if values.dtype.kind != "f":
-        return
-    # A finite sum rules out NaN and infinity; it may also overflow, so then rows are checked.
-    with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(values.sum(dtype=np.float64)):
-            return
-    for row in first_rows(~np.isfinite(values.reshape(len(values), -1)).all(1)):
-        which = f"row {row}" if ids is None else f"the row of id {_plain_id(ids, row)!r}"
-        raise ValueError(f"{name} hold NaN or infinity in {which}: fill them in, or drop the row")
 
 
 def _refuse_unknown(ids: NDArray[Any], unknown: Mask, where: str) -> None:

@@ -9,6 +9,7 @@ propagation: Zhou et al., NeurIPS 2003). The result joins the statements as soft
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -80,9 +81,7 @@ def soft_labels(classifier: PairClassifier, table: Table, rows: Judgements) -> J
     items = np.concatenate([judged, chosen])
     place = np.full(len(table.features), -1)
     place[items] = np.arange(len(items))
-    local = Judgements(
-        np.where(rows.ends < 0, -1, place[rows.ends]), rows.kind, rows.values, rows.weight
-    )
+    local = replace(rows, ends=np.where(rows.ends < 0, -1, place[rows.ends]))
     x = np.asarray(table.features[items], np.float64)
     graph = neighbour_graph(x.reshape(len(x), -1))
     fold = permutation(rng, len(rows)) % FOLDS

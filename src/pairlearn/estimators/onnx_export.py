@@ -111,7 +111,11 @@ def export_onnx(
         import onnxruntime  # noqa: F401  (needed by the check at the end)
     except ImportError as error:
         raise missing_extra("onnx", str(error.name), "ONNX") from None
-    shape = _checked_shape(example_shape)
+    shape = tuple(int(size) for size in example_shape)
+    if not shape or min(shape) < 1:
+        raise ValueError(
+            f"example_shape must be positive sizes of one instance; got {example_shape!r}"
+        )
     scored = _make_scored(module, shape, standardisation, shift, sign)
     with replacing(Path(path)) as part:
         _trace(scored, shape, part)
@@ -207,13 +211,6 @@ def _largest_difference(
             relative = abs(wanted - output) / np.maximum(1, abs(wanted))
             largest = max(largest, float(relative.max()))
     return largest
-
-
-def _checked_shape(shape: Sequence[int]) -> tuple[int, ...]:
-    sizes = tuple(int(size) for size in shape)
-    if not sizes or min(sizes) < 1:
-        raise ValueError(f"example_shape must be positive sizes of one instance; got {shape!r}")
-    return sizes
 
 
 FEATURES = "features of columns"

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import copy
-import functools
-import inspect
 import math
-import warnings
 from collections.abc import Iterable
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import torch
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
@@ -25,7 +22,6 @@ from pairlearn.training.loop import Callback, Report
 if TYPE_CHECKING:
     from pairlearn.estimators.classifier import PairClassifier
 
-T = TypeVar("T")
 MODELS = ("mlp", "mlp-bn", "mlp-small", "linear", *CONVOLUTIONAL)
 NETWORK = "mlp-bn"
 """The network that "auto" stands for, where it is not the linear model."""
@@ -69,27 +65,6 @@ CONSTRAINTS: dict[str, Any] = {
     "verbose": ["verbose"],
 }
 """Constraints on the parameters, as scikit-learn declares them."""
-
-
-def keyword_only(cls: type[T]) -> type[T]:
-    """Make a class keyword-only; until 0.3 it takes positional arguments with a warning."""
-    init: Any = cls.__init__
-    names = list(inspect.signature(init).parameters)[1:]
-
-    @functools.wraps(init)
-    def checked(self: Any, *positional: Any, **keywords: Any) -> None:
-        if positional:
-            warnings.warn(
-                f"pass {', '.join(names[: len(positional)])} as keywords: positions will go in 0.3",
-                FutureWarning,
-                stacklevel=2,
-            )
-            keywords = dict(zip(names, positional, strict=False)) | keywords
-        init(self, **keywords)
-
-    checked.deprecated_original = init  # type: ignore[attr-defined]  # where scikit-learn looks
-    cls.__init__ = checked  # type: ignore[method-assign]
-    return cls
 
 
 def split_callbacks(objects: Iterable[Any]) -> tuple[list[Callback], Checkpoint | None]:

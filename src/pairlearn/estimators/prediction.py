@@ -48,14 +48,10 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     preprocessor: Any
     features: Any
     classes_: NDArray[Any]
-    prior_: float
-    n_iter_: int
-    history_: list[dict[str, float]]
     n_features_in_: int
     instance_shape_: tuple[int, ...]
     mean_: Floats
     scale_: Floats
-    range_: Floats
     sign_: int
     slope_: float
     shift_: float

@@ -99,7 +99,12 @@ def fit_file(
     ...     fit_file(classifier, items, pairs).n_iter_
     5
     """
-    check_streamable(classifier)
+    check_parameters(classifier)
+    if is_scikit_learn(classifier.model):
+        raise ValueError(
+            f"model {type(classifier.model).__name__} is a scikit-learn classifier, which needs "
+            "all pairs in memory: use PairClassifier.fit, or model='linear' or 'mlp-bn'"
+        )
     file = PairFile(Path(pairs), read_items(items, ids, mapped=True), noisy=noisy)
     table = survey_for(classifier, file, scratch, block_pairs)
     fit_table(classifier, table, progress, checkpoint)
@@ -119,16 +124,6 @@ def fit_table(
         classifier.fit(table, None)
     finally:
         classifier.callbacks = callbacks
-
-
-def check_streamable(classifier: PairClassifier) -> None:
-    """Refuse a classifier that cannot learn from a stream."""
-    check_parameters(classifier)
-    if is_scikit_learn(classifier.model):
-        raise ValueError(
-            f"model {type(classifier.model).__name__} is a scikit-learn classifier, which needs "
-            "all pairs in memory: use PairClassifier.fit, or model='linear' or 'mlp-bn'"
-        )
 
 
 class NothingLeftError(TableError):
