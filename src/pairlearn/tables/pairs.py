@@ -234,9 +234,12 @@ class PairTable(Columnar):
 
     def labels(self) -> PairLabels:
         """Similarity and difference as `PairLabels`; each row needs one of them."""
-        for row in first_rows(~self.judged):
+        unjudged = np.flatnonzero(~self.judged)
+        if len(unjudged):
+            rows = ", ".join(str(row + 1) for row in unjudged[:5])
+            more = f" and {len(unjudged) - 5} more" if len(unjudged) > 5 else ""
             raise TableError(
-                f"neither similarity nor difference in row {row + 1}: "
+                f"neither similarity nor difference in row {rows}{more}: "
                 "take the labels of table[table.judged]"
             )
         # The ranges were checked, or noise admitted, when the table was made.
