@@ -8,7 +8,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from torch import nn
 
-from pairlearn import PairLabels
+from pairlearn import Judgements, PairLabels
 from pairlearn.data.simulation import simulate
 from pairlearn.estimators import PairClassifier
 
@@ -102,6 +102,13 @@ def test_sparse_pairs_and_models_of_no_kind():
 def test_what_else_fit_takes(arguments, message):
     with pytest.raises(ValueError, match=message):
         fit(arguments=arguments)
+
+
+@pytest.mark.parametrize("name", ["sample_weight", "preference", "annotator"])
+def test_judgements_have_columns_of_their_own(name):
+    judged = Judgements.from_pairs(ENDS, LABELS)
+    with pytest.raises(ValueError, match=f"labels are Judgements, .*: leave out {name}"):
+        fit(X, judged, {name: np.ones(20)})
 
 
 @pytest.mark.parametrize(
