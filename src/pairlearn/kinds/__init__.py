@@ -12,10 +12,16 @@ import numpy as np
 
 from pairlearn.columns import Floats, first_rows, locate_errors
 from pairlearn.kinds.base import Column, Kind
-from pairlearn.kinds.items import Confidence, Label, Positive, Unlabelled
-from pairlearn.kinds.joint import GroupShare, Triplet
-from pairlearn.kinds.ordinal import Comparison, Preference
-from pairlearn.kinds.soft import Both, Difference, Same, Similarity
+from pairlearn.kinds.comparison import Comparison
+from pairlearn.kinds.confidence import Confidence
+from pairlearn.kinds.group import GroupShare
+from pairlearn.kinds.label import Label
+from pairlearn.kinds.positive import Positive
+from pairlearn.kinds.preference import Preference
+from pairlearn.kinds.same import Same
+from pairlearn.kinds.soft import Both, Difference, Similarity
+from pairlearn.kinds.triplet import Triplet
+from pairlearn.kinds.unlabelled import Unlabelled
 
 __all__ = ["KINDS", "Column", "Kind", "code", "columns", "kind", "register"]
 

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pairlearn.kinds.base import Column, Floats, Kind, divergence, without_v
-from pairlearn.randomness import uniform
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -123,19 +122,6 @@ class Similarity(Kind):
     def simulate(self, r: Floats, q: Floats, rng: np.random.Generator) -> Floats:
         """The similarity s."""
         return without_v(r * q + (1 - r) * (1 - q))
-
-
-class Same(Similarity):
-    """A hard answer to whether both are of one class: a similarity of 1 (yes) or 0 (no)."""
-
-    name, plural = "same", "answers “same” or “different”"
-    columns = (Column("same", 0, 1, {"yes": 1, "no": 0, "1": 1, "0": 0}),)
-    means = ("similarity",)
-
-    def simulate(self, r: Floats, q: Floats, rng: np.random.Generator) -> Floats:
-        """Whether two classes drawn from the posteriors agree."""
-        same = (uniform(rng, len(r)) < r) == (uniform(rng, len(r)) < q)
-        return without_v(same.astype(np.float64))
 
 
 class Difference(Kind):
