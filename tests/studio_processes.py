@@ -15,7 +15,7 @@ import sqlite3
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
@@ -74,7 +74,8 @@ class Command:
         return self.process.exitcode
 
     def end(self, how: signal.Signals) -> int | None:
-        os.kill(self.pid, how)
+        with suppress(ProcessLookupError):  # it has ended by itself
+            os.kill(self.pid, how)
         return self.wait()
 
 

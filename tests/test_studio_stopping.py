@@ -191,6 +191,17 @@ def test_whatever_the_forecast_writes_and_whoever_it_starts(
         forecast.close()
 
 
+def test_a_forecast_that_cannot_start_is_logged_and_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "missing"))
+    forecast = Forecast(tmp_path)
+    assert forecast.refresh(1) == {}
+    wait_until(lambda: forecast.refresh(2) or len(caplog.messages) > 1)
+    assert all("no process could be started" in message for message in caplog.messages)
+    forecast.close()
+
+
 def test_the_supervisor_settles_a_disputed_pair(tmp_path: Path) -> None:
     names = ("ann", "bob", "supervisor")
     project, _, boss = make_project(

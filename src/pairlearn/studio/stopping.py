@@ -328,13 +328,16 @@ class Forecast:
                 # them open.
                 self._output = tempfile.TemporaryFile()  # noqa: SIM115
                 self._errors = tempfile.TemporaryFile()  # noqa: SIM115
-                self._process = subprocess.Popen(
-                    # Without -P, a numpy.py in the current folder would be imported.
-                    [sys.executable, "-P", "-m", "pairlearn.studio.stopping", self._folder],
-                    env=os.environ | {"OMP_NUM_THREADS": "1"},
-                    stdout=self._output,
-                    stderr=self._errors,
-                )
+                try:
+                    self._process = subprocess.Popen(
+                        # Without -P, a numpy.py in the current folder would be imported.
+                        [sys.executable, "-P", "-m", "pairlearn.studio.stopping", self._folder],
+                        env=os.environ | {"OMP_NUM_THREADS": "1"},
+                        stdout=self._output,
+                        stderr=self._errors,
+                    )
+                except OSError as error:  # no memory or too many processes: the page does without
+                    self._end(f"no process could be started ({error})")
             return self.results
 
     def _collect(self, process: subprocess.Popen[bytes]) -> None:
@@ -347,18 +350,16 @@ class Forecast:
                 self.results = self.results | part
         if status is None:
             return
-        if status:
-            last = _written(self._errors).decode(errors="replace").strip().rpartition("\n")[2]
-            reason = last or f"it ended with {status}"
-            LOG.error("pairlearn annotate: no forecast of the accuracy: %s", reason)
-        self._end()
-        now = time.monotonic()
-        self._due = now + REST * (now - self._began)
+        last = _written(self._errors).decode(errors="replace").strip().rpartition("\n")[2]
+        self._end((last or f"it ended with {status}") if status else None)
 
-    def _end(self) -> None:
+    def _end(self, error: str | None = None) -> None:
+        if error is not None:
+            LOG.error("pairlearn annotate: no forecast of the accuracy: %s", error)
         self._output.close()
         self._errors.close()
-        self._process = None
+        now, self._process = time.monotonic(), None
+        self._due = now + REST * (now - self._began)
 
     def close(self) -> None:
         """End a process that is under way."""

@@ -296,14 +296,14 @@ def back_up(project: Project, out: Path | None = None) -> tuple[Path, int]:
 
 def newest_backup(project: Project) -> Path:
     """The backup that was written last; StoreError if there is none."""
-    backups = [
-        path
-        for path in (project.folder / FOLDER).glob("[!.]*.sqlite")
-        if not path.name.startswith("replaced-")
-    ]
+    written = {}
+    for path in (project.folder / FOLDER).glob("[!.]*.sqlite"):
+        with suppress(FileNotFoundError):  # a server removes old snapshots
+            written[path] = path.stat().st_mtime_ns
+    backups = [path for path in written if not path.name.startswith("replaced-")]
     if not backups:
         raise StoreError(f"{project.folder / FOLDER} has no backups: name the file to restore")
-    return max(backups, key=lambda path: path.stat().st_mtime_ns)
+    return max(backups, key=written.__getitem__)
 
 
 def restore(project: Project, source: Path) -> Restored:

@@ -319,8 +319,9 @@ def open_source(path: Path, what: str, *needed: str) -> CsvSource | ParquetSourc
     is_csv = suffix_of(path, what, (".csv", ".parquet")) == ".csv"
     existing_file(path)
     source = CsvSource(path) if is_csv else ParquetSource(path)
+    place: dict[str, int] = {}
     for number, name in enumerate(source.names, 1):
-        if (first := source.names.index(name) + 1) < number:
+        if (first := place.setdefault(name, number)) < number:
             raise TableError(
                 f"{source.path}: columns {first} and {number} are both named {quote(name)}"
             )
