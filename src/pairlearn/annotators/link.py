@@ -145,40 +145,39 @@ def expect(link: Link, answers: Answers, log_odds: Floats | None) -> _State:
     overall = link.posteriors.mean(0)
     anywhere = overall[LEFT] * overall[RIGHT]
     logs = np.zeros((count, len(HONEST)))
-    honest, guesses = [], []
+    honest = []
     typical = np.zeros(len(answers))
     for number, manner in enumerate(link.manners):
         rows = answers.by(number)
         if manner.constant or not len(rows):
             honest.append(np.zeros((len(rows), len(HONEST))))
-            guesses.append(np.ones(len(rows)))
             continue
         density = manner.density(answers.values[rows])
         elsewhere = anywhere
         if log_odds is not None and len(link.manners) > 1:
             # Their own answers to other pairs, which may be distributed unlike those of others.
-            own = density * anywhere
-            elsewhere = (own / own.sum(1, keepdims=True).clip(NEVER)).mean(0)
+            total = (density @ anywhere).clip(NEVER)
+            elsewhere = anywhere * ((1 / total) @ density) / len(rows)
         borrowed = manner.borrowed * (density @ elsewhere)
         guess = manner.random * manner.anything(answers.values[rows]) + borrowed
         typical[rows] = borrowed / guess.clip(NEVER)
         density *= 1 - manner.guesses
-        likelihood, pair = np.log((density + guess[:, None]).clip(NEVER)), answers.pair[rows]
+        likelihood, pair = density + guess[:, None], answers.pair[rows]
+        np.maximum(likelihood, NEVER, out=likelihood)
         if len(np.unique(pair)) == len(pair):
-            logs[pair] += likelihood
+            logs[pair] += np.log(likelihood)
         else:  # which takes ten times as long
-            np.add.at(logs, pair, likelihood)
+            np.add.at(logs, pair, np.log(likelihood))
+        density /= likelihood
         honest.append(density)
-        guesses.append(guess)
     top = logs.max(1, keepdims=True)
     grid = prior * np.exp(logs - top)
     total = grid.sum(1, keepdims=True)
     grid /= total
     sure = np.empty(len(answers))
-    for number in range(len(link.manners)):
+    for number, density in enumerate(honest):
         rows = answers.by(number)
-        density = honest[number]
-        density *= grid[answers.pair[rows]] / (density + guesses[number][:, None]).clip(NEVER)
+        density *= grid[answers.pair[rows]]
         sure[rows] = density.sum(1)
     mean = prior @ HONEST
     variance = prior @ HONEST**2 - mean**2
