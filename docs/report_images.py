@@ -4,7 +4,7 @@
 
 Needs Chromium and the tools of the tests. The page about a model is what the commands of that guide
 write, the one about the benchmark is made from `results/`. Each picture carries the numbers that it
-was made from, which the tests compare with what the commands give today.
+was made from, which the tests compare with the current output of the commands.
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ LIMITED = ROOT / "results" / "runs" / "limited.parquet"
 def guide_commands() -> list[str]:
     """The commands of the guide that write a page about a model."""
     guide = (ROOT / "docs" / "guides" / "reports.md").read_text(encoding="utf-8")
-    found = re.search(r"```sh\n(.*?)```", guide, re.DOTALL)
-    assert found is not None
-    return found[1].strip().splitlines()
+    block = re.search(r"```sh\n(.*?)```", guide, re.DOTALL)
+    assert block is not None
+    return block[1].strip().splitlines()
 
 
 def write_model_report(folder: Path) -> dict[str, Any]:
-    """Run the guide's commands in a folder; the numbers on the page, which is report.html."""
+    """Run the guide's commands in a folder, and return the numbers shown in its report.html."""
     *first, last = guide_commands()
     with contextlib.chdir(folder):
         for command in (*first, f"{last} --json"):
             done = CliRunner().invoke(app, command.split()[1:], catch_exceptions=False)
             assert done.exit_code == 0, done.output
-    told = json.loads(done.stdout)
-    return {name: told[name] for name in ("pairs", "items", "accuracy", "warnings")}
+    report = json.loads(done.stdout)
+    return {name: report[name] for name in ("pairs", "items", "accuracy", "warnings")}
 
 
 def bench_source() -> dict[str, str]:

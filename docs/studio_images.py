@@ -49,9 +49,9 @@ def simulate(project: Project, counts: tuple[int, ...], seed: int = 3) -> None:
 
 
 def _will_fail(rows: tuple[tuple[str, str], ...]) -> float:
-    """From vibration and temperature, as everybody sees them."""
-    seen = dict(rows)
-    vibration, oil = float(seen["vibration mm/s"]), float(seen["oil temperature °C"])
+    """Posterior from vibration and oil temperature, which every annotator sees."""
+    columns = dict(rows)
+    vibration, oil = float(columns["vibration mm/s"]), float(columns["oil temperature °C"])
     return float(1 / (1 + np.exp(-(1.8 * (vibration - 2.7) + 0.12 * (oil - 71)))))
 
 

@@ -142,10 +142,10 @@ def main() -> None:
         z = head(features).flatten().detach()
         truth = ((z > 0) == even)[unseen].double().mean()
         judged = PairLabels(s[200:], c[200:])
-        told = estimate_accuracy(z[held_out[:, 0]], z[held_out[:, 1]], judged)
+        estimate = estimate_accuracy(z[held_out[:, 0]], z[held_out[:, 1]], judged)
         print(
-            f"{name:<30} accuracy without labels {told.value:.2f} "
-            f"({told.low:.2f} to {told.high:.2f}), with them {truth:.2f}"
+            f"{name:<30} accuracy without labels {estimate.value:.2f} "
+            f"({estimate.low:.2f} to {estimate.high:.2f}), with them {truth:.2f}"
         )
 
     risk, model, x = make_risk("likelihood-abs"), nn.Linear(64, 1), deep[train]

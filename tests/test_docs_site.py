@@ -250,20 +250,20 @@ def check_interactive_page(page: Page, folder: Path) -> None:
             np.testing.assert_allclose(found[2], both[row], atol=1e-12)
     page.locator("#plane .handle").focus()
     page.keyboard.press("ArrowRight")
-    assert page.inner_text("#plane .told p >> nth=0") == "s = 0.60, c = −0.15"
+    assert page.inner_text("#plane .output p >> nth=0") == "s = 0.60, c = −0.15"
     box = page.locator("#plane svg").bounding_box()
     assert box is not None
     page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
     page.mouse.down()
     page.mouse.move(box["x"] + box["width"] * 0.9, box["y"] + box["height"] * 0.2, steps=3)
     page.mouse.up()
-    assert "cannot be so similar" in page.inner_text("#plane .told")
+    assert "cannot be so similar" in page.inner_text("#plane .output")
     page.click("text=A rather")
-    assert "1 pair judged" in page.inner_text("#clicks .told")
+    assert "1 pair judged" in page.inner_text("#clicks .output")
     page.click("text=Start again")
     for _ in range(3):
         page.click("text=Answer 20 pairs")
-    assert "60 pairs judged" in page.inner_text("#clicks .told")
+    assert "60 pairs judged" in page.inner_text("#clicks .output")
     estimate, truth = (float(page.inner_text(f"[data-key={key}]")) for key in ("estimate", "truth"))
     assert truth > 0.85  # nobody reaches more than 0.91 on average: the classes overlap
     assert abs(estimate - truth) < 0.08

@@ -1,7 +1,7 @@
-"""Docstrings as they are meant: indented blocks keep their lines, names become links.
+"""Docstrings for autodoc: indented blocks keep their lines, and names become links.
 
-The equations and small tables of the docstrings are indented by four. To docutils that is
-a quotation, whose lines it joins; here they become literal blocks.
+Equations and small tables in docstrings are indented by four spaces. docutils takes them for
+quotations and joins their lines; here they become literal blocks.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _LIST_ITEM = re.compile(r"\s*([-*+•]|\d+[.)]|\.\.)\s")
 
 
 def keep_lines(lines: list[str]) -> list[str]:
-    """The lines of a docstring with its indented blocks marked as literal.
+    """Mark the indented blocks of a docstring as literal.
 
     Examples
     --------
@@ -61,7 +61,7 @@ def keep_lines(lines: list[str]) -> list[str]:
 
 
 def escape(line: str) -> str:
-    r"""A line of text with what docutils would take for markup escaped.
+    r"""Escape what docutils would take for markup in a line of text.
 
     Examples
     --------
@@ -76,38 +76,41 @@ def escape(line: str) -> str:
 
 
 def _is_text(line: str) -> bool:
-    """Whether a block below this line is not already something else to docutils."""
+    """Whether docutils has no other meaning for a block below this line."""
     return bool(line) and not (
         line.startswith(" ") or line.endswith("::") or _LIST_ITEM.match(line)
     )
 
 
 def skip(app: Sphinx, what: str, name: str, obj: Any, skipped: bool, options: Any) -> bool | None:
-    """Leave out members that other projects made, as scikit-learn makes `set_fit_request`."""
+    """Skip members that come from other projects, such as scikit-learn's `set_fit_request`."""
     module = getattr(obj, "__module__", None) or "pairlearn"
     return skipped if module.startswith("pairlearn") else True
 
 
 def process(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
-    """Change the docstring in place, as autodoc wants it."""
+    """Change the docstring in place, as autodoc expects."""
     lines[:] = keep_lines(lines)
 
 
 def resolve(
     app: Sphinx, env: BuildEnvironment, node: addnodes.pending_xref, content: nodes.Element
 ) -> nodes.Node | None:
-    """Link a class that is documented in another module, and what the top of the package has.
+    """Link a class documented in another module, or a name that the top-level package exports.
 
-    Annotations are made from the code: what they name may be of another project, or not public.
+    Annotations come from the code, and may name private classes or those of other projects.
     """
     if node.get("refdomain") != "py":
         return None
     name = node["reftarget"].removeprefix("pairlearn.")
     if name[:1].isupper() or name != node["reftarget"]:
-        found = env.domains.python_domain.find_obj(env, None, None, name, None, 1)
+        matches = env.domains.python_domain.find_obj(env, None, None, name, None, 1)
         home = getattr(getattr(pairlearn, name, None), "__module__", None)
-        found = [one for one in found if (home or one[0]).startswith(one[0].rpartition(".")[0])]
-        entries = [(full, entry) for full, entry in found if not entry.aliased]
+        entries = [
+            (full, entry)
+            for full, entry in matches
+            if (home or full).startswith(full.rpartition(".")[0]) and not entry.aliased
+        ]
         if len(entries) == 1:
             full, entry = entries[0]
             place = (app.builder, node["refdoc"], entry.docname, entry.node_id)
@@ -117,7 +120,7 @@ def resolve(
 
 def setup(app: Sphinx) -> dict[str, bool]:
     """Run before numpydoc, which rewrites the sections."""
-    # It compiles its template for every docstring anew, a tenth of the build.
+    # numpydoc compiles its template for every docstring, which takes a tenth of the build.
     folder = Path(docscrape_sphinx.__file__).with_name("templates")
     templates = SandboxedEnvironment(loader=FileSystemLoader(folder))
     docscrape_sphinx.SandboxedEnvironment = lambda loader: templates

@@ -1,10 +1,10 @@
-"""Text that is put into a page before it is parsed, and links between files of the repository.
+"""Text inserted into a page before it is parsed, and links between files of the repository.
 
     ```{repository-page} results/README.md
     ```
 
-A directive could not do it: the headings of what it brings would not nest among those of
-the page. `BLOCKS` has the functions that make Markdown of what stands behind such a name.
+A directive could not do this: the headings it inserts would not nest among those of the page.
+`BLOCKS` maps the name of a block to the function that writes its Markdown.
 A link in any page to a file that a page shows leads to that page; a link to another file of
 the repository downloads it.
 """
@@ -40,21 +40,21 @@ _KEPT_LINES = re.compile(r"\x08\n(.*)\n((?:  .*\n?)+)")
 
 @dataclass(frozen=True)
 class Place:
-    """The page that text is put into, and the folder that `docs/` is in."""
+    """The page that text is inserted into, and the folder that holds `docs/`."""
 
     page: Path
     root: Path
     app: Sphinx
 
     def file(self, name: str) -> Path:
-        """A file of the repository, of which the page is made anew when it changes."""
+        """A file of the repository; the page is rebuilt when it changes."""
         path = (self.root / name).resolve()
         self.app.env.note_dependency(str(path))
         return path
 
 
 def shown_pages(docs: Path) -> dict[Path, Path]:
-    """Which file of the repository is shown by which page; the first page stands for README.md."""
+    """The page that shows each file of the repository; the home page shows README.md."""
     root = docs.parent
     return {README: docs / "index.md"} | {
         (root / target).resolve(): page
@@ -64,7 +64,7 @@ def shown_pages(docs: Path) -> dict[Path, Path]:
 
 
 def relocate(text: str, origin: Path, page: Path, shown: dict[Path, Path]) -> str:
-    """The text of one file for the place of another, with links that lead where they led.
+    """Rewrite the links in a file's text so that they still work on the page that shows it.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ def relocate(text: str, origin: Path, page: Path, shown: dict[Path, Path]) -> st
         if path in shown or words.startswith("!"):
             return f"{words}({place}{anchor})"
         if path.is_file() and docs not in path.parents:
-            return f"{words}(path:{place})"  # a download; `.py` would else be taken for a page
+            return f"{words}(path:{place})"  # a download; otherwise `.py` is taken for a page
         return match[0] if origin == page else f"{words}({place}{anchor})"
 
     return _LINK.sub(replace, text)
@@ -115,19 +115,19 @@ _sources = cache(lambda folder: read_sources([folder]))
 
 def figures(pattern: str, place: Place) -> str:
     """All figures of the repository that match a pattern, each with its caption."""
-    found = sorted(place.root.glob(pattern))
-    if not found:
+    paths = sorted(place.root.glob(pattern))
+    if not paths:
         raise ValueError(f"{place.page}: no file matches {pattern}")
     parts = []
-    for path in found:
+    for path in paths:
         grid, _, which = path.stem.partition("-")
-        what = f"on {dataset_title(which)}" if grid == "robustness" else f"at prior {which}"
-        title = f"{TITLES[grid]} {what}, {path.parent.name} test subset"
+        setting = f"on {dataset_title(which)}" if grid == "robustness" else f"at prior {which}"
+        title = f"{TITLES[grid]} {setting}, {path.parent.name} test subset"
         name = path.relative_to(place.root).as_posix()
         below = Path(os.path.relpath(place.file(name), place.page.parent)).as_posix()
-        said = " ".join(EXPLAINED[grid].split())
+        caption = " ".join(EXPLAINED[grid].split())
         alt = f":alt: {title}; the numbers are in the table"
-        parts.append(f"```{{figure}} {below}\n{alt}\n:class: drawn\n\n{title}. {said}\n```")
+        parts.append(f"```{{figure}} {below}\n{alt}\n:class: drawn\n\n{title}. {caption}\n```")
     return "\n\n".join(parts)
 
 
@@ -162,9 +162,9 @@ def notebook_page(name: str, place: Place) -> str:
                 drawn.write_bytes(png)
                 below = Path(os.path.relpath(drawn, place.page.parent)).as_posix()
                 width = int.from_bytes(png[16:20], "big") * 2 // 3
-                said = "what the cell drew"
+                alt = "what the cell drew"
                 parts.append(
-                    f"```{{image}} {below}\n:alt: {said}\n:width: {width}px\n:class: drawn\n```"
+                    f"```{{image}} {below}\n:alt: {alt}\n:width: {width}px\n:class: drawn\n```"
                 )
     below = Path(os.path.relpath(path, place.page.parent)).as_posix()
     return "\n\n".join([*parts, f"Download [{path.name}](path:{below}).", ""])
@@ -180,7 +180,7 @@ BLOCKS: dict[str, Callable[[str, Place], str]] = {
 
 
 def expand(app: Sphinx, docname: str, content: list[str]) -> None:
-    """Replace the blocks of a page, and let its links lead to pages of the site."""
+    """Replace the blocks of a page, and point its links to pages of the site."""
     page = Path(app.env.doc2path(docname)).resolve()
     if page.suffix != ".md":
         return

@@ -10,14 +10,14 @@ from docutils.utils.math import MathError
 from docutils.utils.math.latex2mathml import tex2mathml
 from sphinx.application import Sphinx
 
-# What docutils does not read, as what it does.
+# LaTeX that docutils cannot read, rewritten so that it can.
 _REWRITTEN = (
     (r"\\(begin|end)\{(?:align|gathered|gather|split)\}", r"\\\1{aligned}"),
     (r"\\(t?frac)(\d)(\d)", r"\\\1{\2}{\3}"),
     (r"\\([bB]ig)(?=[(\[])", r"\\\1l"),
     (r"\\([bB]ig)(?=[)\]])", r"\\\1r"),
 )
-# The signs in P(+, −) are no binary operators.
+# The signs in P(+, −) are not binary operators.
 _LONE_SIGN = re.compile(r"(<math[^>]*>\s*|>[(\[,]</mo>\s*)<mo>(?=[+−]</mo>)")
 # p log p is not one word.
 _FUNCTION = re.compile(r"<mi>([a-z]+)</mi>\s*<mo>&ApplyFunction;</mo>")
@@ -25,7 +25,7 @@ _SPACED = r'<mo form="prefix" lspace="0.17em" rspace="0.17em">\1</mo>'
 
 
 def to_mathml(latex: str, display: str) -> str:
-    r"""A formula in LaTeX as a `<math>` element; an error if a part of it is not known.
+    r"""Convert a LaTeX formula to a `<math>` element; an error if a command is unknown.
 
     Examples
     --------
@@ -41,12 +41,12 @@ def to_mathml(latex: str, display: str) -> str:
     if r"\\" in text and r"\begin" not in text:
         text = rf"\begin{{aligned}}{text}\end{{aligned}}"
     try:
-        found = str(tex2mathml(text, as_block=display == "block"))
+        mathml = str(tex2mathml(text, as_block=display == "block"))
     except MathError as error:
         reason = str(error).rstrip(".")
         raise ValueError(f"{reason} in the formula {latex!r}: write it another way") from None
-    found = _LONE_SIGN.sub(r'\1<mo form="prefix" lspace="0" rspace="0">', found)
-    return _FUNCTION.sub(_SPACED, found).replace(">'<", ">′<")
+    mathml = _LONE_SIGN.sub(r'\1<mo form="prefix" lspace="0" rspace="0">', mathml)
+    return _FUNCTION.sub(_SPACED, mathml).replace(">'<", ">′<")
 
 
 def visit_math(self: Any, node: nodes.math) -> None:

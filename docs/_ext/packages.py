@@ -22,7 +22,7 @@ from sphinx.application import Sphinx
 from sphinx.pycode import ModuleAnalyzer
 from sphinx.util.docutils import SphinxDirective
 
-# Members of these are documented by those who made them.
+# Members of these classes are documented elsewhere.
 OTHERS = (
     "BaseEstimator, ClassifierMixin, TransformerMixin, Module, Protocol, object, BaseException, "
     "Exception, Warning, UserWarning, OSError, ValueError, LookupError, RuntimeError, "
@@ -31,7 +31,7 @@ OTHERS = (
 
 
 def public_names(module: types.ModuleType) -> list[str]:
-    """What a module offers: its `__all__`, or else what it imports `as` itself and defines.
+    """The public names of a module: `__all__`, or what it defines and imports `as` itself.
 
     Examples
     --------
@@ -44,53 +44,55 @@ def public_names(module: types.ModuleType) -> list[str]:
     return list(getattr(module, "__all__", re.findall(r"\b(\w+) as \1\b", source) + own))
 
 
-def kind_of(found: Any) -> str:
-    """Which of autodoc's directives describes an object."""
-    if inspect.isclass(found) and get_origin(found) is None:
-        return "autoexception" if issubclass(found, BaseException) else "autoclass"
-    return "autofunction" if inspect.isroutine(found) else "data"
+def kind_of(value: Any) -> str:
+    """The autodoc directive for an object."""
+    if inspect.isclass(value) and get_origin(value) is None:
+        return "autoexception" if issubclass(value, BaseException) else "autoclass"
+    return "autofunction" if inspect.isroutine(value) else "data"
 
 
-def describe_data(module: str, name: str, found: Any) -> list[str]:
-    """An entry for a constant or a type alias: the text below it in the source, its values."""
+def describe_data(module: str, name: str, value: Any) -> list[str]:
+    """The entry of a constant or type alias: the text below it in the source, and its values."""
     lines = [f".. py:data:: {name}", f"   :module: {module}", ""]
     lines += [f"   {line}".rstrip() for line in _text_below(module, name)] + [""]
-    if get_origin(found) is Literal:
-        lines += ["   One of " + ", ".join(f"``{one!r}``" for one in get_args(found)) + ".", ""]
-    elif isinstance(found, Mapping):
-        lines += ["   Has " + ", ".join(f"``{one!r}``" for one in found) + ".", ""]
-    elif isinstance(found, int | float | tuple):
-        lines += [f"   ``{found!r}``", ""]
+    if get_origin(value) is Literal:
+        members = ", ".join(f"``{member!r}``" for member in get_args(value))
+        lines += [f"   One of {members}.", ""]
+    elif isinstance(value, Mapping):
+        keys = ", ".join(f"``{key!r}``" for key in value)
+        lines += [f"   Has {keys}.", ""]
+    elif isinstance(value, int | float | tuple):
+        lines += [f"   ``{value!r}``", ""]
     return lines
 
 
 def _text_below(module: str, name: str) -> list[str]:
-    """The lines below the assignment of a name, in this module or in one of its package."""
-    for one in (module, *sorted(m for m in sys.modules if m.startswith(f"{module}."))):
-        if lines := ModuleAnalyzer.for_module(one).find_attr_docs().get(("", name)):
+    """The lines below the assignment of a name, in this module or in its package."""
+    for place in (module, *sorted(m for m in sys.modules if m.startswith(f"{module}."))):
+        if lines := ModuleAnalyzer.for_module(place).find_attr_docs().get(("", name)):
             return lines
     return []
 
 
 class Package(SphinxDirective):
-    """Describe a module and every public name of it."""
+    """Describe a module and all its public names."""
 
     required_arguments = 1
 
     def run(self) -> list[nodes.Node]:
-        """The nodes, from the text that one would write by hand."""
+        """The nodes, parsed from the reStructuredText one would write by hand."""
         name = self.arguments[0]
         module = importlib.import_module(name)
         self.env.note_dependency(str(module.__file__))
-        kinds = {one: kind_of(getattr(module, one)) for one in public_names(module)}
+        kinds = {member: kind_of(getattr(module, member)) for member in public_names(module)}
         lines = [f".. automodule:: {name}", "   :no-members:", ""]
         lines += [f".. currentmodule:: {name}", "", ".. autosummary::", ""]
-        lines += [*(f"   {one}" for one, kind in kinds.items() if kind != "data"), ""]
-        for one, kind in kinds.items():
+        lines += [*(f"   {member}" for member, kind in kinds.items() if kind != "data"), ""]
+        for member, kind in kinds.items():
             if kind == "data":
-                lines += describe_data(name, one, getattr(module, one))
+                lines += describe_data(name, member, getattr(module, member))
                 continue
-            lines.append(f".. {kind}:: {name}.{one}")
+            lines.append(f".. {kind}:: {name}.{member}")
             if kind == "autoexception":
                 lines.append("   :show-inheritance:")
             if kind != "autofunction":
@@ -101,9 +103,9 @@ class Package(SphinxDirective):
 
 
 def follow(app: Sphinx, module: str, attribute: str) -> str:
-    """Where the source of a name is, for the link beside it; a constant's is where it stands."""
-    found = getattr(importlib.import_module(module), attribute.split(".")[0], None)
-    defined = str(getattr(found, "__module__", None))
+    """The module whose source defines a name; for a constant, the module that documents it."""
+    value = getattr(importlib.import_module(module), attribute.split(".")[0], None)
+    defined = str(getattr(value, "__module__", None))
     return defined if defined.startswith("pairlearn") else module
 
 

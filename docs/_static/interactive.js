@@ -32,7 +32,7 @@ function posteriors(s, c) {
 
 function startPlane(box) {
   const svg = box.querySelector("svg");
-  const told = box.querySelector(".told");
+  const output = box.querySelector(".output");
   const x = (c) => 210 + 180 * c;
   const y = (s) => 220 - 190 * s;
   const edge = Array.from({ length: 81 }, (_, i) => -1 + i / 40);
@@ -64,7 +64,7 @@ function startPlane(box) {
       : `<p class="bad">Impossible together: ${s > 1 - Math.abs(c)
         ? "what is that different cannot be so similar."
         : "what is so unlike must differ more."}</p>`;
-    told.innerHTML = `<p>s = ${show(s)}, c = ${show(c)}</p>${bars.join("")}${below}`;
+    output.innerHTML = `<p>s = ${show(s)}, c = ${show(c)}</p>${bars.join("")}${below}`;
     point.setAttribute("aria-valuetext", `s ${show(s)}, c ${show(c)}`);
     point.setAttribute("aria-valuenow", c.toFixed(2));
     svg.classList.toggle("bad", !possible);
@@ -158,7 +158,7 @@ function estimateAccuracy(items, pairs, w) {
 
 function startClicks(box) {
   const svg = box.querySelector("svg");
-  const told = box.querySelector(".told");
+  const output = box.querySelector(".output");
   let seed = 2;
   let random, items, pairs, current, shown;
 
@@ -201,16 +201,16 @@ function startClicks(box) {
         ? [[-3, (3 * w[0] - w[2]) / w[1]], [3, (-3 * w[0] - w[2]) / w[1]]]
         : [[(3 * w[1] - w[2]) / w[0], -3], [(-3 * w[1] - w[2]) / w[0], 3]];
       draw(svg, "path", { d: `M${at(a)}L${at(b)}`, class: "line" });
-      const right = items.filter((one) =>
-        one.positive === w[0] * one.x[0] + w[1] * one.x[1] + w[2] > 0).length / items.length;
+      const right = items.filter((item) =>
+        item.positive === w[0] * item.x[0] + w[1] * item.x[1] + w[2] > 0).length / items.length;
       const estimate = estimateAccuracy(items, pairs, w);
       text = `<p><b>${pairs.length}</b> ${pairs.length > 1 ? "pairs" : "pair"} judged.</p>
         <p>Accuracy without labels: <b data-key="estimate">${estimate === null ? "–" : show(estimate)}</b></p>
         <p>By the hidden classes: <b data-key="truth">${show(right)}</b></p>`;
     }
-    for (const one of items) {
-      const [cx, cy] = at(one.x);
-      const kind = shown ? (one.positive ? "positive" : "negative") : "hidden";
+    for (const item of items) {
+      const [cx, cy] = at(item.x);
+      const kind = shown ? (item.positive ? "positive" : "negative") : "hidden";
       draw(svg, "circle", { cx, cy, r: 3.2, class: kind });
     }
     for (const [name, index] of [["A", current.left], ["B", current.right]]) {
@@ -218,7 +218,7 @@ function startClicks(box) {
       draw(svg, "circle", { cx, cy, r: 8, class: "marked" });
       draw(svg, "text", { x: cx + 11, y: cy + 4, class: "name" }, name);
     }
-    told.innerHTML = text;
+    output.innerHTML = text;
     box.querySelector("[data-show]").textContent = shown ? "Hide the classes" : "Show the classes";
   }
 

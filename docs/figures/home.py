@@ -34,25 +34,25 @@ evaluate model clinic/items.csv held_out.csv --json
 
 
 def run_tutorial() -> dict[str, Any]:
-    """Judged pairs, probabilities of the items that were not learnt from, and accuracies."""
+    """A judged pair, the probabilities of items in no training pair, and the accuracies."""
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         for line in COMMANDS.strip().splitlines():
             done = CliRunner().invoke(app, line.split(), catch_exceptions=False)
             assert done.exit_code == 0, done.output
         tables = ("train.csv", "clinic/truth.csv", "predictions.csv")
-        texts = (Path(one).read_text(encoding="utf-8").splitlines() for one in tables)
+        texts = (Path(table).read_text(encoding="utf-8").splitlines() for table in tables)
         train, truth, scores = (list(csv.DictReader(text)) for text in texts)
     learnt = {row[end] for row in train for end in ("left", "right")}
     rows = [
-        (float(one["probability"]), row["class"] == "1")
-        for one, row in zip(scores, truth, strict=True)
-        if one["id"] not in learnt
+        (float(score["probability"]), row["class"] == "1")
+        for score, row in zip(scores, truth, strict=True)
+        if score["id"] not in learnt
     ]
     return {"pair": train[0], "items": rows, "accuracy": json.loads(done.stdout)}
 
 
 def plot_pair(pair: dict[str, str], ax: Axes) -> Axes:
-    """A pair and what a doctor said about it."""
+    """A pair and a doctor's answers about it."""
     ax.set(xlim=(0, 10), ylim=(0, 10))
     ax.axis("off")
     for left, name in ((0.4, pair["left"]), (5.6, pair["right"])):
@@ -67,13 +67,13 @@ def plot_pair(pair: dict[str, str], ax: Axes) -> Axes:
         ax.text(5, height + 1.15, text, ha="center", va="center")
         ax.plot([1, 9], [height, height], color="0.8", lw=3, solid_capstyle="round")
         ax.plot(at, height, "o", ms=7, color="black")
-        told = f"{value:.2f}".replace("-", "−")
-        ax.text(at, height - 0.95, told, ha="center", va="center", weight="bold")
+        number = f"{value:.2f}".replace("-", "−")
+        ax.text(at, height - 0.95, number, ha="center", va="center", weight="bold")
     return ax
 
 
 def plot_scores(items: list[tuple[float, bool]], ax: Axes) -> Axes:
-    """The probabilities that single items got, by their true class."""
+    """The probabilities of single items, by their true class."""
     groups = [[p for p, malignant in items if malignant is kind] for kind in (False, True)]
     names = ["benign", "malignant"]
     bins = np.linspace(0, 1, 21).tolist()
@@ -84,9 +84,9 @@ def plot_scores(items: list[tuple[float, bool]], ax: Axes) -> Axes:
     return ax
 
 
-def plot_accuracy(found: dict[str, Any], truth: float, ax: Axes) -> Axes:
+def plot_accuracy(estimates: dict[str, Any], truth: float, ax: Axes) -> Axes:
     """The estimates without labels, and the accuracy by the true classes."""
-    sure, wide = found["accuracy"], found["plausible"]
+    sure, wide = estimates["accuracy"], estimates["plausible"]
     rows = (
         (2, wide, GREY, "if the doctors may be twice too sure or half as sure"),
         (1, sure, GREEN, "if they are right as often as they say"),
@@ -106,15 +106,15 @@ def plot_accuracy(found: dict[str, Any], truth: float, ax: Axes) -> Axes:
     return ax
 
 
-def draw(found: dict[str, Any]) -> Figure:
-    """Who judged what, what came out, and how sure that is."""
+def draw(result: dict[str, Any]) -> Figure:
+    """The pairs, the scores of single items, and the accuracy with its intervals."""
     figure = Figure((9.2, 2.7), layout="constrained")
     pair, scores, accuracy = figure.subplots(1, 3, width_ratios=(1.05, 1, 1.1))
-    right = np.mean([(p > 0.5) == malignant for p, malignant in found["items"]])
-    plot_pair(found["pair"], pair).set_title("1  two doctors compare 240 pairs …")
-    plot_scores(found["items"], scores).set_title("2  … a model scores single biopsies …")
+    right = np.mean([(p > 0.5) == malignant for p, malignant in result["items"]])
+    plot_pair(result["pair"], pair).set_title("1  two doctors compare 240 pairs …")
+    plot_scores(result["items"], scores).set_title("2  … a model scores single biopsies …")
     title = "3  … and the answers tell its accuracy"
-    plot_accuracy(found["accuracy"], float(right), accuracy).set_title(title)
+    plot_accuracy(result["accuracy"], float(right), accuracy).set_title(title)
     return figure
 
 

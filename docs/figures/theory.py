@@ -86,8 +86,8 @@ def plot_classifier(ax: Axes) -> Axes:
     centre = np.array([1.1, 0.5])
     points = np.concatenate([rng.normal(size=(26, 2)) * 0.75 + sign * centre for sign in (1, -1)])
     order = rng.permutation(len(points))[:24].reshape(-1, 2)
-    for one, two in order:
-        ax.plot(*points[[one, two]].T, color="0.75", lw=0.7, zorder=1)
+    for left, right in order:
+        ax.plot(*points[[left, right]].T, color="0.75", lw=0.7, zorder=1)
     ax.plot(*points.T, "o", ms=3.5, color="0.35", zorder=2)
     y = np.array([-2.6, 2.6])
     ax.plot(-y * centre[1] / centre[0], y, color="black", lw=1.6)
@@ -287,18 +287,18 @@ def draw_annotators() -> Figure:
     rng = np.random.default_rng(0)
     honest = np.asarray(PairLabels.from_posteriors(*rng.beta(0.5, 0.5, (2, 200))).to_array())
     anything = np.stack([rng.random(200), rng.uniform(-1, 1, 200)], axis=1)
-    said = {
+    crowd_answers = {
         "careful": honest + rng.normal(0, 0.02, honest.shape),
         "says “same” too often": honest + np.array([0.15, 0]),
         "hasty": honest + rng.normal(0, 0.15, honest.shape),
         "half at random": np.where(rng.random((200, 1)) < 0.5, anything, honest),
         "bored": np.tile([1.0, 0.0], (200, 1)),
     }
-    answers = np.concatenate([one.clip([0, -1], [1, 1]) for one in said.values()])
-    ends = np.tile(np.arange(400).reshape(-1, 2), (len(said), 1))
-    crowd = Crowd.of(Judgements.from_pairs(ends, answers, np.repeat(list(said), 200)))
+    answers = np.concatenate([answer.clip([0, -1], [1, 1]) for answer in crowd_answers.values()])
+    ends = np.tile(np.arange(400).reshape(-1, 2), (len(crowd_answers), 1))
+    crowd = Crowd.of(Judgements.from_pairs(ends, answers, np.repeat(list(crowd_answers), 200)))
     figure = Figure((5.2, 3.2), layout="constrained")
-    plot_annotators([crowd.manners[name] for name in said], figure.subplots())
+    plot_annotators([crowd.manners[name] for name in crowd_answers], figure.subplots())
     return figure
 
 

@@ -30,9 +30,9 @@ def risks_of_tables(count: int, n: int, beta: np.ndarray) -> np.ndarray:
     positive = torch.rand(2, count, n, generator=draw) < prior
     x = torch.randn(2, count, n, generator=draw) + 2 * positive  # two Gaussians, 2 apart
     r = torch.sigmoid(2 * x - 2 + np.log(prior / (1 - prior)))
-    said = PairLabels.from_posteriors(*r.flatten(1))
-    said = (v.view(count, n) for v in (said.similarity, said.difference))
-    moments = pair_moments(*(x - 2.5), *said, make_loss("logistic"))  # it is x − 2.5
+    labels = PairLabels.from_posteriors(*r.flatten(1))
+    judgements = (v.view(count, n) for v in (labels.similarity, labels.difference))
+    moments = pair_moments(*(x - 2.5), *judgements, make_loss("logistic"))  # it is x − 2.5
     return np.stack([contract(affine_table(prior, b, b), moments).sum(-1) for b in beta])
 
 

@@ -21,7 +21,7 @@ from pairlearn.style import GREY, STYLE, label_axes, method_style
 plt.rcParams.update(STYLE)
 made = simulate("digits", pairs=200, items=1290, prior=0.3, seed=0)
 x, y = torch.from_numpy(made.items.features), torch.from_numpy(made.positive)
-ends, said = torch.from_numpy(made.pairs.ids().T), torch.from_numpy(made.pairs.to_array().T)
+ends, judgements = torch.from_numpy(made.pairs.ids().T), torch.from_numpy(made.pairs.to_array().T)
 test = torch.ones(len(x), dtype=torch.bool).index_fill_(0, ends.flatten(), False)
 
 fig, (risks, accuracies) = plt.subplots(1, 2, figsize=(7.6, 3), layout="constrained")
@@ -33,11 +33,11 @@ for correction in ("none", "relu", "abs"):
     for _ in range(150):
         z = model(x[ends].flatten(0, 1)).split(200)
         optimiser.zero_grad()
-        risk(*z, *said).backward()
+        risk(*z, *judgements).backward()
         optimiser.step()
         with torch.no_grad():
             accuracy = ((model.eval()(x[test]) > 0) == y[test]).float().mean()
-            seen.append((risk.partial_risks(*z, *said).sum(), accuracy))
+            seen.append((risk.partial_risks(*z, *judgements).sum(), accuracy))
             model.train()
     look = {"color": method_style(name).color, "linestyle": method_style(name).dash}
     for ax, values in zip((risks, accuracies), zip(*seen, strict=True), strict=True):

@@ -22,8 +22,8 @@ sizes = np.array([30, 60, 125, 250, 500, 1000, 2000, 4000])
 fig, ax = plt.subplots(figsize=(5.4, 3.2), layout="constrained")
 for number, (prior, color) in enumerate(((0.1, BLUE), (0.3, ORANGE), (0.5, GREEN))):
     s = simulate(pairs=4000, prior=prior, seed=number).pairs.similarity
-    found = [estimate_prior(s[:n], majority="negative") for n in sizes]
-    value, low, high = np.array([(one.value, one.low, one.high) for one in found]).T
+    estimates = [estimate_prior(s[:n], majority="negative") for n in sizes]
+    value, low, high = np.array([(e.value, e.low, e.high) for e in estimates]).T
     nudged = sizes * 1.06 ** (number - 1)  # so that bars do not hide each other
     ax.errorbar(nudged, value, [value - low, high - value], fmt="o", ms=4, color=color,
                 capsize=2, label=f"π₊ = {prior}")  # fmt: skip

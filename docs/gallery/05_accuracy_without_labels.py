@@ -20,13 +20,13 @@ from pairlearn.style import BLUE, GREY, STYLE, label_axes
 plt.rcParams.update(STYLE)
 made = simulate("gaussians", pairs=500, items=20_000, prior=0.3, seed=4)
 x, labels = made.items.features, made.pairs.labels()
-truth, found = [], []
+truth, estimates = [], []
 for angle in np.linspace(0, 1.6, 9):
     z = (x - [0.2, 0]) @ [np.cos(angle), np.sin(angle)]
     truth.append(np.mean((z > 0) == made.positive))
-    found.append(estimate_accuracy(z[made.pairs.left], z[made.pairs.right], labels))
+    estimates.append(estimate_accuracy(z[made.pairs.left], z[made.pairs.right], labels))
 
-value, low, high = np.array([(one.value, one.low, one.high) for one in found]).T
+value, low, high = np.array([(e.value, e.low, e.high) for e in estimates]).T
 fig, ax = plt.subplots(figsize=(4.2, 3.8), layout="constrained")
 ax.plot([0.45, 1], [0.45, 1], color=GREY, lw=0.8, label="estimate = truth")
 ax.errorbar(truth, value, [value - low, high - value], fmt="o", ms=5, color=BLUE, capsize=2,

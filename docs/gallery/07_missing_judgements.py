@@ -18,23 +18,23 @@ from pairlearn.models import MLP
 from pairlearn.style import BLUE, ORANGE, STYLE, label_axes
 
 plt.rcParams.update(STYLE)
-shares, found = [0.0, 0.4, 0.8, 1.0], {"one judgement is missing": [], "discarded": []}
+shares, accuracies = [0.0, 0.4, 0.8, 1.0], {"one judgement is missing": [], "discarded": []}
 for share in shares:
     made = simulate("digits", pairs=300, items=1290, prior=0.3, missing=share, seed=0)
-    pairs, said = made.pairs.ids(), made.pairs.to_array()
+    pairs, judgements = made.pairs.ids(), made.pairs.to_array()
     other = np.setdiff1d(made.items.ids, pairs)
-    whole = ~np.isnan(said).any(axis=1)
-    for name, rows in zip(found, (np.full(300, True), whole), strict=True):
+    whole = ~np.isnan(judgements).any(axis=1)
+    for name, rows in zip(accuracies, (np.full(300, True), whole), strict=True):
         if rows.any():
             classifier = PairClassifier(
                 model=lambda features: MLP(features, (50, 50)), preprocessor=made.items,
                 learning_rate=0.003, batch_size=100, epochs=30, random_state=0,
-            ).fit(pairs[rows], said[rows])  # fmt: skip
+            ).fit(pairs[rows], judgements[rows])  # fmt: skip
             right = (classifier.predict(other) > 0) == made.positive[other]
-            found[name].append(right.mean())
+            accuracies[name].append(right.mean())
 
 fig, ax = plt.subplots(figsize=(5.4, 3.2), layout="constrained")
-for (name, values), color, marker in zip(found.items(), (BLUE, ORANGE), "os", strict=True):
+for (name, values), color, marker in zip(accuracies.items(), (BLUE, ORANGE), "os", strict=True):
     ax.plot(shares[: len(values)], values, color=color, marker=marker, label=name)
 ax.set(ylim=(0.78, 0.96))
 label_axes(ax, "pairs without both judgements", "accuracy", x_unit="share", y_unit="share correct")

@@ -24,12 +24,14 @@ def main(seeds: int) -> None:
             model="linear", epochs=50, learning_rate=0.01, preprocessor=made.items, random_state=0
         )
         classifier.fit(pairs[:150], labels[:150])
-        told = classifier.estimate_accuracy(pairs[150:], labels[150:])
+        estimate = classifier.estimate_accuracy(pairs[150:], labels[150:])
         new = np.setdiff1d(made.items.ids, pairs[:150])
         truth = np.mean((classifier.predict(new) == 1) == positive[new])
         doctors = np.mean((made.posterior > 0.5) == positive)
         modest = np.mean(np.maximum(made.posterior, 1 - made.posterior))
-        figures.append((told.value, truth, told.low <= truth <= told.high, doctors, modest))
+        figures.append(
+            (estimate.value, truth, estimate.low <= truth <= estimate.high, doctors, modest)
+        )
     value, truth, covered, doctors, modest = np.mean(figures, axis=0)
     print(f"{seeds} seeds: accuracy without labels {value:.3f}, in truth {truth:.3f}")
     print(f"the interval held the truth in {covered:.0%}")

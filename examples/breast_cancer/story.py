@@ -23,8 +23,8 @@ def main(folder: Path) -> None:
 
     # Are the judgements usable?
     report = check(table, items=items)
-    told = report.summary
-    print(f"{told.rows} judgements by {told.annotators} annotators; usable: {report.ok}")
+    summary = report.summary
+    print(f"{summary.rows} judgements by {summary.annotators} annotators; usable: {report.ok}")
     prior = estimate_prior(table.similarity, majority="negative")
     print(f"share of malignant ones: {prior.value:.2f} ({prior.low:.2f} to {prior.high:.2f})")
 
@@ -36,8 +36,10 @@ def main(folder: Path) -> None:
     classifier.fit(pairs[:150], labels[:150])
 
     # How good is it? No label has been seen so far, and none is needed for this.
-    found = classifier.estimate_accuracy(pairs[150:], labels[150:])
-    print(f"accuracy without labels: {found.value:.3f} ({found.low:.3f} to {found.high:.3f})")
+    estimate = classifier.estimate_accuracy(pairs[150:], labels[150:])
+    print(
+        f"accuracy without labels: {estimate.value:.3f} ({estimate.low:.3f} to {estimate.high:.3f})"
+    )
     more = classifier.evaluate(pairs[150:], labels[150:])
     print(f"malignant ones found: {more.true_positive_rate}")
     print(f"false alarms:         {more.false_positive_rate}")
