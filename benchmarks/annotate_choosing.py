@@ -39,9 +39,9 @@ def run(seed, *, start, step, most, weighted, informed, model, epsilon, source, 
         ends = np.array([pair[:2] for pair in chosen])
         weight = np.array([pair.weight for pair in chosen]) if weighted else None
         classifier = fitted(features[:half], posterior, ends, weight, seed, model)
-        said = classifier.predict(features[half:]) > 0
+        predicted = classifier.predict(features[half:]) > 0
         truths = made.positive[half:], posterior[half:] > 0.5
-        accuracies.append([float((said == truth).mean()) for truth in truths])
+        accuracies.append([float((predicted == truth).mean()) for truth in truths])
         if len(chosen) >= most:
             return accuracies
         r = classifier.predict_proba(features[:half])[:, 1] if informed else np.full(half, 0.5)

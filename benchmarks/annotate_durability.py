@@ -160,10 +160,10 @@ def check(folder: Path, people: list[StubbornAnnotator], kills: int) -> Durabili
     """Compare the receipts with the store."""
     with Store.open(Project.load(folder)) as store:
         rows = store.answers(current=False)
-        ids = {one.name: one.id for one in store.annotators()}
+        ids = {annotator.name: annotator.id for annotator in store.annotators()}
     names = {f"a{number}": who for number, who in enumerate(people)}
     assert set(names) == set(ids)
-    found = Counter((row.annotator, row.pair) for row in rows)
+    stored = Counter((row.annotator, row.pair) for row in rows)
     values = {(row.annotator, row.pair): row.similarity for row in rows}
     receipts = {
         (name, pair): value
@@ -173,9 +173,11 @@ def check(folder: Path, people: list[StubbornAnnotator], kills: int) -> Durabili
     return Durability(
         kills=kills,
         acknowledged=len(receipts),
-        missing=sum(one not in found for one in receipts),
-        doubled=sum(count > 1 for count in found.values()),
-        changed=sum(values[one] != value for one, value in receipts.items() if one in values),
+        missing=sum(receipt not in stored for receipt in receipts),
+        doubled=sum(count > 1 for count in stored.values()),
+        changed=sum(
+            values[receipt] != value for receipt, value in receipts.items() if receipt in values
+        ),
         resent=sum(who.resent for who in people),
         resent_and_there=sum(who.resent_and_there for who in people),
     )
@@ -236,10 +238,10 @@ def read_trace(lines: list[str]) -> Flushes:
     asked: dict[str, int] = {}  # by descriptor: line of the answer that waits
     answers = flushed = 0
     for number, line in enumerate(lines):
-        found = _CALL.match(line)
-        if found is None:
+        match = _CALL.match(line)
+        if match is None:
             continue
-        thread, call, descriptor, path, rest = found.groups()
+        thread, call, descriptor, path, rest = match.groups()
         start = number
         if descriptor is None:
             descriptor, path, start = begun.pop(thread, ("", "", number))

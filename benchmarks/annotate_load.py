@@ -106,10 +106,10 @@ class Annotator:
             f"Content-Length: {len(body)}\r\n\r\n{body}"
         )
         # The next pair stands first in its object; parsing all of it would slow the client.
-        found = re.search(rb'"pair":(\d+)', reply)
-        if " 200 " not in head[:20] or found is None:
+        match = re.search(rb'"pair":(\d+)', reply)
+        if " 200 " not in head[:20] or match is None:
             return False
-        self.pair = int(found[1])
+        self.pair = int(match[1])
         return True
 
 

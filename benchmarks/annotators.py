@@ -69,16 +69,16 @@ def likeliest(r: Floats, q: Floats, rng: np.random.Generator) -> Floats:
 
 def guessing(r: Floats, q: Floats, rng: np.random.Generator, *, share: float) -> Floats:
     """A share of the answers at random on the scales."""
-    said, guess = ideal(r, q, rng), rng.random(len(r)) < share
-    said[guess] = np.stack([rng.random(len(r)), rng.uniform(-1, 1, len(r))], 1)[guess]
-    return said
+    answers, guess = ideal(r, q, rng), rng.random(len(r)) < share
+    answers[guess] = np.stack([rng.random(len(r)), rng.uniform(-1, 1, len(r))], 1)[guess]
+    return answers
 
 
 def mistaken(r: Floats, q: Floats, rng: np.random.Generator, *, share: float) -> Floats:
     """A share of the answers belongs to other pairs."""
-    said, at = ideal(r, q, rng), np.flatnonzero(rng.random(len(r)) < share)
-    said[at] = said[rng.permutation(at)]
-    return said
+    answers, at = ideal(r, q, rng), np.flatnonzero(rng.random(len(r)) < share)
+    answers[at] = answers[rng.permutation(at)]
+    return answers
 
 
 def leaning(r: Floats, q: Floats, rng: np.random.Generator, *, by: tuple[float, float]) -> Floats:
@@ -88,14 +88,14 @@ def leaning(r: Floats, q: Floats, rng: np.random.Generator, *, by: tuple[float, 
 
 def blurred(r: Floats, q: Floats, rng: np.random.Generator, *, times: float, sd: float) -> Floats:
     """Log-odds times a number, and noise."""
-    said = confident(r, q, rng, times=times)
-    return np.clip(said + rng.normal(0, sd, said.shape), [0, -1], [1, 1])
+    answers = confident(r, q, rng, times=times)
+    return np.clip(answers + rng.normal(0, sd, answers.shape), [0, -1], [1, 1])
 
 
 def factors(r: Floats, q: Floats, rng: np.random.Generator, *, sigma: float) -> Floats:
     """The paper's noise: factors of mean one."""
-    said = ideal(r, q, rng)
-    return np.asarray(said * (1 + sigma * rng.normal(size=said.shape)))
+    answers = ideal(r, q, rng)
+    return np.asarray(answers * (1 + sigma * rng.normal(size=answers.shape)))
 
 
 def constant(r: Floats, q: Floats, rng: np.random.Generator) -> Floats:
@@ -181,35 +181,37 @@ def run(crowd: str, name: str, pairs: int, seed: int, cache: Path) -> list[dict[
     x_test, _, y_test = made["test"]
 
     def judged(r: Floats) -> tuple[Any, Any, Any]:
-        said = [answer(r[::2], r[1::2], made["rng"]) for answer in CROWDS[crowd]]
-        ends = np.tile(np.arange(len(r)).reshape(-1, 2), (len(said), 1))
-        who = np.repeat([f"annotator {k}" for k in range(len(said))], len(r) // 2)
-        return ends, PairLabels(*np.concatenate(said).T, noisy=True), who
+        answers = [answer(r[::2], r[1::2], made["rng"]) for answer in CROWDS[crowd]]
+        ends = np.tile(np.arange(len(r)).reshape(-1, 2), (len(answers), 1))
+        who = np.repeat([f"annotator {k}" for k in range(len(answers))], len(r) // 2)
+        return ends, PairLabels(*np.concatenate(answers).T, noisy=True), who
 
-    told, held = judged(r), judged(made["held"][1])
+    train, held = judged(r), judged(made["held"][1])
     rows = []
     for annotators in ("ideal", "auto"):
         started = time.process_time()  # other work may share the cores
         model = PairClassifier(preprocessor=x, random_state=seed, annotators=annotators)
-        model.fit(told[0], told[1], annotator=told[2])
+        model.fit(train[0], train[1], annotator=train[2])
         seconds = time.process_time() - started
         accuracy = float((model.predict(x_test) == np.where(y_test, 1, -1)).mean())
         error = calibration_error(model.predict_proba(x_test)[:, 1], y_test)
         model.set_params(preprocessor=made["held"][0])
         # Items are numbered from 0 in both tables: they are other items.
         model.training_items_ = np.empty((0, 2), np.int64)
-        found = model.estimate_accuracy(held[0], held[1], annotator=held[2])
-        words = "; ".join(f"{one.name}: {one.words()}" for one in model.annotators_)
-        flagged = [k for k, one in enumerate(model.annotators_) if not one.useful]
+        estimate = model.estimate_accuracy(held[0], held[1], annotator=held[2])
+        words = "; ".join(
+            f"{annotator.name}: {annotator.words()}" for annotator in model.annotators_
+        )
+        flagged = [k for k, annotator in enumerate(model.annotators_) if not annotator.useful]
         rows.append(
             _row(crowd, name, pairs, seed, annotators, accuracy, error, seconds)
-            | {"value": found.value, "low": found.low, "high": found.high}
-            | {"range_low": found.plausible.low, "range_high": found.plausible.high}
+            | {"value": estimate.value, "low": estimate.low, "high": estimate.high}
+            | {"range_low": estimate.plausible.low, "range_high": estimate.plausible.high}
             | {"flagged": " ".join(map(str, flagged)), "annotators": words}
         )
     if crowd == "ideal":
         model = PairClassifier(preprocessor=x, random_state=seed, labelled_weight=0.999)
-        model.fit(told[0][:2], told[1][:2], labelled=(np.arange(len(x)), np.where(y, 1, -1)))
+        model.fit(train[0][:2], train[1][:2], labelled=(np.arange(len(x)), np.where(y, 1, -1)))
         accuracy = float((model.predict(x_test) == np.where(y_test, 1, -1)).mean())
         error = calibration_error(model.predict_proba(x_test)[:, 1], y_test)
         rows.append(_row("supervised", name, pairs, seed, "ideal", accuracy, error, np.nan))
@@ -258,14 +260,14 @@ def table(rows: list[dict[str, Any]]) -> str:
             )
         cells: list[list[str]] = [[] for _ in COLUMNS]
         for mode in ("ideal", "auto"):
-            found = groups.get((name, pairs, crowd, mode), [])
-            number = {k: np.array([float(row.get(k) or np.nan) for row in found]) for k in NUMBERS}
+            group = groups.get((name, pairs, crowd, mode), [])
+            number = {k: np.array([float(row.get(k) or np.nan) for row in group]) for k in NUMBERS}
             for ends in ("", "range_"):
                 low, high = number[f"{ends}low"], number[f"{ends}high"]
                 holds = (low <= number["accuracy"]) & (number["accuracy"] <= high)
                 number |= {f"{ends}holds": holds + 0 * low, f"{ends}width": high - low}
             for cell, (key, style) in zip(cells, COLUMNS.values(), strict=True):
-                value = number[key].mean() if found else np.nan
+                value = number[key].mean() if group else np.nan
                 cell.append("" if np.isnan(value) else format(value, style))
         lines.append(f"  {crowd:29}" + "".join(f"{a:>9}{b:>7}" for a, b in cells))
     return "\n".join(lines)
@@ -282,28 +284,28 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=np.inf, help="start nothing after this")
     parser.add_argument("--rows", type=Path, default=Path("annotators.csv"))
-    told = parser.parse_args()
+    args = parser.parse_args()
     began = time.monotonic()
-    cache = told.rows.with_suffix(".letter.npz")
-    if told.data and not cache.exists():
-        letter_posteriors(told.data, cache)
-    crowds = list(CROWDS) if parser.get_default("crowds") == told.crowds else told.crowds.split(";")
+    cache = args.rows.with_suffix(".letter.npz")
+    if args.data and not cache.exists():
+        letter_posteriors(args.data, cache)
+    crowds = list(CROWDS) if parser.get_default("crowds") == args.crowds else args.crowds.split(";")
     jobs = [
         (crowd, name, int(pairs), seed, cache)
-        for seed in range(told.first_seed, told.first_seed + told.seeds)
-        for pairs in reversed(told.pairs.split(","))
+        for seed in range(args.first_seed, args.first_seed + args.seeds)
+        for pairs in reversed(args.pairs.split(","))
         for crowd in crowds
-        for name in (["soft", "letter"] if told.data else ["soft"])
+        for name in (["soft", "letter"] if args.data else ["soft"])
     ]
     rows: list[dict[str, Any]] = []
-    with ProcessPoolExecutor(told.workers, mp_context=get_context("spawn")) as pool:
-        for done in pool.map(partial(_until, began + told.seconds), jobs):
+    with ProcessPoolExecutor(args.workers, mp_context=get_context("spawn")) as pool:
+        for done in pool.map(partial(_until, began + args.seconds), jobs):
             rows += done
             print(f"{len(rows)} rows", end="\r", file=sys.stderr)
             if done:
-                _write(told.rows, rows)
+                _write(args.rows, rows)
     rows.sort(key=lambda row: (row["set"], row["pairs"]))
-    _write(told.rows, rows)
+    _write(args.rows, rows)
     print(table(rows))
 
 

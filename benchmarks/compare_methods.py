@@ -66,7 +66,7 @@ def study(data: Path | None, seed: int, args: argparse.Namespace) -> dict[str, A
     spec = dataset.spec
     x, positive = as_features(dataset.x, spec), spec.is_positive(dataset.y)
     train, test = (np.arange(len(positive))[part] for part in split_indices(dataset, seed))
-    (told,) = train_annotators(
+    (posteriors,) = train_annotators(
         x,
         [Annotator(train, positive[train], seed)],
         batch_size=spec.batch_size,
@@ -77,10 +77,10 @@ def study(data: Path | None, seed: int, args: argparse.Namespace) -> dict[str, A
     pairs = train[sample_pairs(positive[train], spec.n_pairs, PRIOR, seed)]
     truth = Truth(x[test], positive[test])
     start = time.perf_counter()
-    found = compare(
+    comparison = compare(
         x,
         pairs,
-        add_noise(judge(told, pairs), args.sigma, seed),
+        add_noise(judge(posteriors, pairs), args.sigma, seed),
         epochs=args.epochs,
         batch_size=args.batch_size,
         folds=args.folds,
@@ -89,7 +89,7 @@ def study(data: Path | None, seed: int, args: argparse.Namespace) -> dict[str, A
         after_fold=truth.add,
     )
     rows = []
-    for row in found.rows:
+    for row in comparison.rows:
         value, error = truth.of(row.name)
         rows.append(row.to_dict() | {"truth": value, "standard_error": error})
     return {"seed": seed, "seconds": time.perf_counter() - start, "methods": rows}
@@ -103,12 +103,12 @@ def covers(row: dict[str, Any], allowed: float) -> bool:
 
 def summary(studies: list[dict[str, Any]]) -> dict[str, Any]:
     """Coverage over methods and seeds; who came first; what the ties were worth."""
-    rows = [row for one in studies for row in one["methods"]]
-    best = [one["methods"][0] for one in studies]
+    rows = [row for study in studies for row in study["methods"]]
+    best = [study["methods"][0] for study in studies]
     gaps = [
         (first["truth"] - row["truth"], row)
-        for first, one in zip(best, studies, strict=True)
-        for row in one["methods"][1:]
+        for first, study in zip(best, studies, strict=True)
+        for row in study["methods"][1:]
     ]
     inside = [row["difference"]["low"] <= -gap <= row["difference"]["high"] for gap, row in gaps]
     return {
@@ -119,24 +119,26 @@ def summary(studies: list[dict[str, Any]]) -> dict[str, Any]:
         "covered_of_the_first": float(np.mean([covers(row, 0) for row in best])),
         "differences_covered": float(np.mean(inside)),
         "ties_per_table": float(
-            np.mean([sum(r["tie"] for r in one["methods"]) for one in studies])
+            np.mean([sum(r["tie"] for r in study["methods"]) for study in studies])
         ),
         "largest_true_gap_of_a_tie": max((gap for gap, row in gaps if row["tie"]), default=0.0),
-        "seconds": float(np.mean([one["seconds"] for one in studies])),
+        "seconds": float(np.mean([study["seconds"] for study in studies])),
     }
 
 
-def show(one: dict[str, Any]) -> None:
-    print(f"\nseed {one['seed']} ({one['seconds']:.0f} s)")
+def show(study: dict[str, Any]) -> None:
+    print(f"\nseed {study['seed']} ({study['seconds']:.0f} s)")
     print(f"{'method':<20} {'accuracy':<20} {'less than the best by':<24}     truth")
-    for row in one["methods"]:
+    for row in study["methods"]:
         accuracy, difference = row["accuracy"], row["difference"]
-        told = f"{accuracy['value']:.3f} [{accuracy['low']:.3f}, {accuracy['high']:.3f}]"
+        estimate = f"{accuracy['value']:.3f} [{accuracy['low']:.3f}, {accuracy['high']:.3f}]"
         lacks, least, most = (0 - difference[end] for end in ("value", "high", "low"))
         gap = f"{lacks:.3f} [{least:.3f}, {most:.3f}]"
         mark = "tie" if row["tie"] else "   "
         out = "" if covers(row, 0) else " outside"
-        print(f"{row['name']:<20} {told:<20} {gap:<24} {mark} {row['truth']:.3f}{out}", flush=True)
+        print(
+            f"{row['name']:<20} {estimate:<20} {gap:<24} {mark} {row['truth']:.3f}{out}", flush=True
+        )
 
 
 def main() -> None:

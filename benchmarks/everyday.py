@@ -58,7 +58,7 @@ def plain_loop(x: Any, pairs: Any, labels: PairLabels, model: str, batch: int) -
 
 def steps(rounds: int) -> dict[str, Any]:
     """Milliseconds of CPU time a step of both, and their ratio."""
-    found = {}
+    times = {}
     for name, (model, n) in CASES.items():
         x, pairs, labels = task(n)
         batch = automatic_batch_size(n)
@@ -76,13 +76,13 @@ def steps(rounds: int) -> dict[str, Any]:
             fit.append(1e3 * (middle - start) / count)
             loop.append(1e3 * (time.process_time() - middle) / count)
         ours, theirs = statistics.median(fit), statistics.median(loop)
-        found[name] = {"fit_ms": ours, "loop_ms": theirs, "ratio": ours / theirs}
-    return found
+        times[name] = {"fit_ms": ours, "loop_ms": theirs, "ratio": ours / theirs}
+    return times
 
 
 def accuracy(data: Path, seeds: int) -> dict[str, Any]:
     """Accuracy and seconds with the defaults of today and of 0.1."""
-    found = {}
+    means = {}
     for name in ("optdigits", "pendigits", "letter"):
         runs: dict[str, list[tuple[float, float]]] = {"now": [], "then": []}
         for seed in range(seeds):
@@ -96,12 +96,12 @@ def accuracy(data: Path, seeds: int) -> dict[str, Any]:
                 seconds = time.perf_counter() - start
                 right = float(np.mean((classifier.predict(test) > 0) == positive))
                 runs[which].append((right, seconds))
-        found[name] = {
-            f"{what}_{which}": statistics.mean(run[i] for run in runs[which])
+        means[name] = {
+            f"{measure}_{which}": statistics.mean(run[i] for run in runs[which])
             for which in runs
-            for i, what in enumerate(("accuracy", "seconds"))
+            for i, measure in enumerate(("accuracy", "seconds"))
         }
-    return found
+    return means
 
 
 def main() -> None:
@@ -112,13 +112,13 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     torch.set_num_threads(1)
-    found = {"steps": steps(options.rounds)}
+    report = {"steps": steps(options.rounds)}
     if options.data:
-        found["accuracy"] = accuracy(options.data, options.seeds)
+        report["accuracy"] = accuracy(options.data, options.seeds)
     if options.json:
-        print(json.dumps(found, indent=1))
+        print(json.dumps(report, indent=1))
         return
-    for rows in found.values():
+    for rows in report.values():
         for name, row in rows.items():
             print(f"{name:30}", *(f"{key} {value:.3f}" for key, value in row.items()), sep="  ")
 

@@ -40,11 +40,11 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0, help="0: another one each time")
     parser.add_argument("--work", type=Path, help="where new inputs are left; a temporary folder")
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    work = given.work or Path(tempfile.mkdtemp(prefix="pairlearn-fuzz-"))
-    if given.child:
-        fuzz(given.readers[0], work, given.seconds, given.seed)
-    failed = [name for name in given.readers if not run(name, work, given.seconds, given.seed)]
+    args = parser.parse_args()
+    work = args.work or Path(tempfile.mkdtemp(prefix="pairlearn-fuzz-"))
+    if args.child:
+        fuzz(args.readers[0], work, args.seconds, args.seed)
+    failed = [name for name in args.readers if not run(name, work, args.seconds, args.seed)]
     if failed:
         sys.exit(f"failed: {', '.join(failed)}; the inputs are in {work}")
 
@@ -88,8 +88,8 @@ def fuzz(name: str, work: Path, seconds: int, seed: int) -> None:
     sys.path[:0] = [str(HARNESSES.parent), str(ROOT / "src")]
     with atheris.instrument_imports(include=TRACED, enable_loader_override=False):
         harness = importlib.import_module("fuzz").READERS[name]
-    found = work / name
-    found.mkdir(parents=True, exist_ok=True)
+    inputs = work / name
+    inputs.mkdir(parents=True, exist_ok=True)
     words = work / f"{name}.dict"
     words.write_text("".join(f'"{escaped(word)}"\n' for word in harness.words), "ascii")
     mapped = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
@@ -100,13 +100,13 @@ def fuzz(name: str, work: Path, seconds: int, seed: int) -> None:
         f"-rss_limit_mb={MEMORY >> 20}",
         f"-seed={seed}",
         f"-dict={words}",
-        f"-artifact_prefix={found}-",
+        f"-artifact_prefix={inputs}-",
         "-max_len=16384",
         "-print_final_stats=1",
     ]
     mutate = harness.mutate
     extra = {} if mutate is None else {"custom_mutator": mutator(atheris, mutate)}
-    folders = [str(found), str(CORPUS / name)]
+    folders = [str(inputs), str(CORPUS / name)]
     atheris.Setup([name, *options, *folders], harness.one_input, **extra)
     atheris.Fuzz()
 

@@ -30,17 +30,17 @@ LABELS, GROUPED = 20, 400
 def parts_of(r: Any, rng: np.random.Generator) -> dict[str, Judgements]:
     """Each part of the table, about items of its own."""
     order = iter(rng.permutation(len(r)))
-    found = {}
+    parts = {}
     for name, count in PAIRS.items():
         ends = np.array([[next(order), next(order)] for _ in range(count)])
         u, v = kind(name).simulate(*r[ends].T, rng).T
         names = [column.name for column in kind(name).columns]
-        found[name] = Judgements.from_columns(ends, dict(zip(names, (u, v), strict=False)))
+        parts[name] = Judgements.from_columns(ends, dict(zip(names, (u, v), strict=False)))
     for name, count in (("label", LABELS), ("group", GROUPED)):
         items = np.array([next(order) for _ in range(count)])
         values = kind(name).simulate(r[items], r[items], rng)
-        found[name] = Judgements.about_items(name, items, values)
-    return found
+        parts[name] = Judgements.about_items(name, items, values)
+    return parts
 
 
 def accuracies(name: str, seed: int, data: str | None, options: dict[str, Any]) -> dict[str, float]:
@@ -54,13 +54,13 @@ def accuracies(name: str, seed: int, data: str | None, options: dict[str, Any]) 
     teacher = MLPClassifier((300, 300, 300), max_iter=10, random_state=0).fit(scaled, positive)
     parts = parts_of(teacher.predict_proba(scaled[items])[:, 1], rng)
     tables = {**parts, "all": Judgements.concatenate(list(parts.values()))}
-    found = {}
+    results = {}
     for title, rows in tables.items():
-        fixed = frozenset().union(*(kind(one).fixes(False) for one in rows.kinds()))
-        told = {} if fixed >= {"level", "side"} else {"prior": float(positive[items].mean())}
-        model = PairClassifier(random_state=seed, **options, **told).fit(x[items], rows)
-        found[title] = float(((model.predict(x[test]) > 0) == positive[test]).mean())
-    return found
+        fixed = frozenset().union(*(kind(name).fixes(False) for name in rows.kinds()))
+        known = {} if fixed >= {"level", "side"} else {"prior": float(positive[items].mean())}
+        model = PairClassifier(random_state=seed, **options, **known).fit(x[items], rows)
+        results[title] = float(((model.predict(x[test]) > 0) == positive[test]).mean())
+    return results
 
 
 def main() -> None:
@@ -71,14 +71,14 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--data", default=None, help="folder with the data sets")
     parser.add_argument("--unjudged", default="auto")
-    given = parser.parse_args()
+    args = parser.parse_args()
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
-    for name in given.sets:
-        options = {"unjudged": given.unjudged}
+    for name in args.sets:
+        options = {"unjudged": args.unjudged}
         runs = [
-            accuracies(name, seed, given.data, options)
-            for seed in range(given.first, given.first + given.seeds)
+            accuracies(name, seed, args.data, options)
+            for seed in range(args.first, args.first + args.seeds)
         ]
         means = {title: np.mean([run[title] for run in runs]) for title in runs[0]}
         text = "  ".join(f"{title} {mean:.4f}" for title, mean in means.items())

@@ -83,8 +83,8 @@ def cases() -> list[Case]:
     rng = np.random.default_rng(0)
 
     def answers(r: Floats, ends: Any) -> tuple[Floats, Floats]:
-        told = PairLabels.from_posteriors(*r[ends].T)
-        return np.asarray(told.similarity), np.asarray(told.difference)
+        labels = PairLabels.from_posteriors(*r[ends].T)
+        return np.asarray(labels.similarity), np.asarray(labels.difference)
 
     def case(
         name: str,
@@ -158,14 +158,14 @@ def run(case: Case, folder: Path) -> bool:
         (folder / "known.csv").write_text("\n".join(["id,class", *lines]) + "\n")
         fit += ["--labelled", folder / "known.csv"]
         checked += ["--majority", "negative"] if not np.isfinite(case.table.difference[0]) else []
-    said = {
+    outputs = {
         "check": typed("check", folder / "pairs.csv", *checked),
         "fit": typed("fit", folder / "items.csv", folder / "pairs.csv", "--out",
                      folder / "model", "--model", "mlp" if "80" in case.name else "linear",
                      "--epochs", 60, *fit, "--json"),
     }  # fmt: skip
     truth = float("nan")
-    if said["fit"][0] == 0:
+    if outputs["fit"][0] == 0:
         model = PairClassifier.load(folder / "model")
         x = np.random.default_rng(9).normal(size=(20_000, case.features.shape[1]))
         r = case.posterior(x)
@@ -174,17 +174,19 @@ def run(case: Case, folder: Path) -> bool:
         truth = float(np.where(model.decision_function(new) > 0, r, 1 - r).mean())
         noisy = ["--noisy"] if "--noisy" in case.options else []
         stated = [o for o in case.options if o not in ("--noisy", "--majority", "negative")]
-        said["evaluate"] = typed("evaluate", folder / "model", folder / "items.csv",
+        outputs["evaluate"] = typed("evaluate", folder / "model", folder / "items.csv",
                                  folder / "held_out.csv", *stated, *noisy, "--json")  # fmt: skip
     good = True
-    for command, (code, text) in said.items():
+    for command, (code, text) in outputs.items():
         named = next((reason for reason in case.reasons if reason in text), None)
         figure, verdict = "", "says so" if named else "nothing to say"
         if command != "check" and code == 0:
-            found = json.loads(text[text.index("{") : text.rindex("}") + 1])["accuracy"]
-            if found is not None:
-                figure = f"{found['value']:.3f} ({found['low']:.3f} to {found['high']:.3f})"
-                holds = found["low"] <= truth <= found["high"]
+            estimate = json.loads(text[text.index("{") : text.rindex("}") + 1])["accuracy"]
+            if estimate is not None:
+                figure = (
+                    f"{estimate['value']:.3f} ({estimate['low']:.3f} to {estimate['high']:.3f})"
+                )
+                holds = estimate["low"] <= truth <= estimate["high"]
                 verdict = "holds" if holds else "warned" if named else "SILENT AND WRONG"
             else:
                 verdict = "no figure"

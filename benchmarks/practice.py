@@ -42,7 +42,7 @@ def benchmark_task(name: str, data: Path | None, seed: int) -> Task:
     spec = dataset.spec
     x, positive = as_features(dataset.x, spec), spec.is_positive(dataset.y)
     train, test = (np.arange(len(positive))[part] for part in split_indices(dataset, seed))
-    (told,) = train_annotators(
+    (posteriors,) = train_annotators(
         x,
         [Annotator(train, positive[train], seed)],
         batch_size=spec.batch_size,
@@ -52,7 +52,7 @@ def benchmark_task(name: str, data: Path | None, seed: int) -> Task:
     )
     pairs = train[sample_pairs(positive[train], spec.n_pairs, PRIOR, seed)]
     kept = subset_at_prior(positive[test], PRIOR, classes=dataset.y[test], seed=seed)
-    return x, pairs, judge(told, pairs), x[test[kept]], positive[test[kept]]
+    return x, pairs, judge(posteriors, pairs), x[test[kept]], positive[test[kept]]
 
 
 def halved(labels: PairLabels, seed: int) -> PairLabels:
@@ -73,9 +73,9 @@ def few_pairs_task(n: int, seed: int) -> Task:
     train, test = order[:400], order[400:]
     scaled = ((x - x[train].mean(0)) / x[train].std(0)).astype(np.float32)
     annotator = Annotator(train, positive[train], seed)
-    (told,) = train_annotators(scaled, [annotator], epochs=20, batch_size=64, device="cpu")
+    (posteriors,) = train_annotators(scaled, [annotator], epochs=20, batch_size=64, device="cpu")
     pairs = train[: 2 * n].reshape(n, 2)
-    return x, pairs, judge(told, pairs), x[test], positive[test]
+    return x, pairs, judge(posteriors, pairs), x[test], positive[test]
 
 
 def moons_task(seed: int, n: int = 2_000, prior: float = 0.1) -> dict[str, Any]:
@@ -123,7 +123,7 @@ def moons(seed: int) -> list[float]:
     supervised = MLPClassifier((50, 50), max_iter=200, early_stopping=True, random_state=seed)
     supervised.fit(instances, classes)
     test = task["test"], task["positive"]
-    three = [accuracy(one, *test) for one in (shifted, plain, supervised)]
+    three = [accuracy(classifier, *test) for classifier in (shifted, plain, supervised)]
     return [*three, task["ceiling"], float(warned)]
 
 

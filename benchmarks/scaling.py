@@ -65,8 +65,8 @@ def write_tables(folder: Path, pairs: int) -> None:
             # Any other item: nothing is paired with itself.
             right = (left + rng.integers(1, ITEMS, len(left))) % ITEMS
             ends = np.stack([left, right], 1)
-            told = PairLabels.from_posteriors(*r[ends].T).to_array()
-            rows.write(dict(zip(columns, (*ends.T, *told.T), strict=True)))
+            labels = PairLabels.from_posteriors(*r[ends].T).to_array()
+            rows.write(dict(zip(columns, (*ends.T, *labels.T), strict=True)))
 
 
 def fit_in_memory(folder: Path) -> Row:
@@ -155,8 +155,8 @@ def fit_ranks(model: str, ranks: int, folder: Path) -> Row:
         [sys.executable, *words], check=True, stdout=subprocess.PIPE, env=environment(), text=True
     )
     wall = time.perf_counter() - started
-    told = json.loads(done.stdout.splitlines()[-1])
-    return {"trainings": 1, "seconds": round(told["seconds"], 2), "wall_seconds": round(wall, 2)}
+    summary = json.loads(done.stdout.splitlines()[-1])
+    return {"trainings": 1, "seconds": round(summary["seconds"], 2), "wall_seconds": round(wall, 2)}
 
 
 def measure_workers(repeats: int, out: Path) -> None:
@@ -186,11 +186,11 @@ def load() -> Row:
 def apart(function: str, argument: str) -> Row:
     """What a function of this file returns, called in a process of its own."""
     words = [sys.executable, __file__, "call", function, argument]
-    told = load()
+    load_before = load()
     done = subprocess.run(
         words, check=True, stdout=subprocess.PIPE, env=environment(), text=True
     ).stdout
-    return told | json.loads(done.splitlines()[-1])
+    return load_before | json.loads(done.splitlines()[-1])
 
 
 def add_row(out: Path, row: Row) -> None:
@@ -210,13 +210,13 @@ def add_row(out: Path, row: Row) -> None:
 
 def least(path: Path, by: str, only: Row, key: str) -> Points:
     """The least value of a column for each size, among rows that have the values asked for."""
-    found: Points = {}
+    minima: Points = {}
     with path.open(newline="") as file:
         for row in csv.DictReader(file):
             if row[key] and all(row[name] == value for name, value in only.items()):
                 size = int(row[by])
-                found[size] = min(float(row[key]), found.get(size, np.inf))
-    return dict(sorted(found.items()))
+                minima[size] = min(float(row[key]), minima.get(size, np.inf))
+    return dict(sorted(minima.items()))
 
 
 def line(points: Points) -> tuple[float, float]:
@@ -230,29 +230,29 @@ def line(points: Points) -> tuple[float, float]:
 def checked(points: Points, held_out: int) -> Row:
     """The line without the held-out point, and what it says there."""
     a, b = line({n: value for n, value in points.items() if n != held_out})
-    told = {"fixed": a, "each": b}
+    row = {"fixed": a, "each": b}
     if held_out in points:
         predicted, measured = a + b * held_out, points[held_out]
-        told |= {"held_out": held_out, "predicted": predicted, "measured": measured}
-        told |= {"error": predicted / measured - 1}
-    return told
+        row |= {"held_out": held_out, "predicted": predicted, "measured": measured}
+        row |= {"error": predicted / measured - 1}
+    return row
 
 
 def cost_model(folder: Path) -> dict[str, Row]:
     """Every line: fits over pairs, steps and memory of fleets over models."""
-    found = {}
+    lines = {}
     for kind in ("stream", "memory"):
         for key in ("read_seconds", "epoch_seconds", "total_seconds", "cpu_seconds", "peak_mib"):
             points = least(folder / "pairs.csv", "pairs", {"kind": kind}, key)
             if (kind, key) == ("stream", "peak_mib"):
                 points = {n: value for n, value in points.items() if n >= FULL}
-            found[f"{kind} {key}"] = checked(points, HELD_OUT_PAIRS)
-    for what, held_out in HELD_OUT_MODELS.items():
+            lines[f"{kind} {key}"] = checked(points, HELD_OUT_PAIRS)
+    for fleet, held_out in HELD_OUT_MODELS.items():
         for key in ("ms_per_step", "cpu_ms_per_step", "memory_gib"):
-            points = least(folder / "fleets.csv", "models", {"what": what}, key)
+            points = least(folder / "fleets.csv", "models", {"what": fleet}, key)
             if points:
-                found[f"{what}: {key}"] = checked(points, held_out)
-    return found
+                lines[f"{fleet}: {key}"] = checked(points, held_out)
+    return lines
 
 
 def main() -> None:
@@ -274,11 +274,11 @@ def main() -> None:
         }
         print(json.dumps(functions[name](argument)))
     elif args.what == "model":
-        found = cost_model(args.folder)
-        for name, told in [] if args.json else found.items():
-            print(f"{name:>32}  " + ", ".join(f"{k} {v:.4g}" for k, v in told.items()))
+        lines = cost_model(args.folder)
+        for name, row in [] if args.json else lines.items():
+            print(f"{name:>32}  " + ", ".join(f"{k} {v:.4g}" for k, v in row.items()))
         if args.json:
-            print(json.dumps(found))
+            print(json.dumps(lines))
     else:
         out = args.out or args.folder / f"{args.what}.csv"
         out.parent.mkdir(parents=True, exist_ok=True)

@@ -123,13 +123,13 @@ def main() -> None:
         else:
             print(json.dumps(points[-1]), flush=True)
     *fitted, held_out = points
-    found = {"device": str(choose_device(args.device)), "precision": args.precision}
+    report = {"device": str(choose_device(args.device)), "precision": args.precision}
     for key in ("ms_per_step", "memory_gib"):
         a, b = line({point["models"]: point[key] for point in fitted})
-        told = a + b * held_out["models"]
-        found |= {f"{key}_fixed": a, f"{key}_per_model": b, f"{key}_held_out": held_out[key]}
-        found |= {f"{key}_predicted": told, f"{key}_error": told / held_out[key] - 1}
-    print(json.dumps(found))
+        predicted = a + b * held_out["models"]
+        report |= {f"{key}_fixed": a, f"{key}_per_model": b, f"{key}_held_out": held_out[key]}
+        report |= {f"{key}_predicted": predicted, f"{key}_error": predicted / held_out[key] - 1}
+    print(json.dumps(report))
 
 
 if __name__ == "__main__":

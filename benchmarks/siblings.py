@@ -59,9 +59,9 @@ def accuracies(name: str, data: Path, epochs: int, seed: int) -> dict[str, float
     truth, prior = positive[test], float(positive[train].mean())
     known = np.zeros(len(x), bool)
     known[rng.choice(np.flatnonzero(positive[train]), KNOWN, replace=False)] = True
-    found = {}
+    correct = {}
     theirs = NNPUClassifier(prior=prior, random_state=seed, learning_rate=0.1)
-    found["pulearn, linear"] = (theirs.fit(x, known.astype(int)).predict(x_test) == 1) == truth
+    correct["pulearn, linear"] = (theirs.fit(x, known.astype(int)).predict(x_test) == 1) == truth
     # Known positives are a set of their own; every item, they too, is one of the population.
     rows = Judgements.concatenate(
         [
@@ -80,8 +80,8 @@ def accuracies(name: str, data: Path, epochs: int, seed: int) -> dict[str, float
             learning_rate=RATES[name],
             random_state=seed,
         )
-        found[title] = (ours.fit(x, rows).predict(x_test) == 1) == truth
-    return {title: float(right.mean()) for title, right in found.items()}
+        correct[title] = (ours.fit(x, rows).predict(x_test) == 1) == truth
+    return {title: float(right.mean()) for title, right in correct.items()}
 
 
 def main() -> None:
@@ -90,10 +90,10 @@ def main() -> None:
     parser.add_argument("data", type=Path)
     parser.add_argument("--epochs", type=int, default=40)
     parser.add_argument("--seeds", type=int, default=3)
-    told = parser.parse_args()
+    args = parser.parse_args()
     same_risks()
     for name in ("pendigits", "mnist"):
-        runs = [accuracies(name, told.data, told.epochs, seed) for seed in range(told.seeds)]
+        runs = [accuracies(name, args.data, args.epochs, seed) for seed in range(args.seeds)]
         for title in runs[0]:
             values = [run[title] for run in runs]
             print(f"{name:10} {title:16} {np.mean(values):.3f} ± {np.std(values):.3f}")

@@ -50,16 +50,16 @@ class Watched:
         self.mib.append(pages * os.sysconf("SC_PAGE_SIZE") / 2**20)
         self.files.append(len(list(Path(f"/proc/{self.pid}/fd").iterdir())))
 
-    def told(self) -> dict[str, float | str]:
+    def summary(self) -> dict[str, float | str]:
         """Medians of the first and the last quarter after the warm-up."""
-        found: dict[str, float | str] = {"process": self.name, "samples": len(self.mib)}
-        for what, seen in (("mib", self.mib), ("files", self.files)):
-            kept = seen[len(seen) // 5 :]
+        row: dict[str, float | str] = {"process": self.name, "samples": len(self.mib)}
+        for quantity, samples in (("mib", self.mib), ("files", self.files)):
+            kept = samples[len(samples) // 5 :]
             quarter = max(1, len(kept) // 4)
             first, last = (statistics.median(part) for part in (kept[:quarter], kept[-quarter:]))
-            found |= {f"{what}_first": first, f"{what}_last": last}
-            found |= {f"{what}_growth": last - first, f"{what}_most": max(kept)}
-        return found
+            row |= {f"{quantity}_first": first, f"{quantity}_last": last}
+            row |= {f"{quantity}_growth": last - first, f"{quantity}_most": max(kept)}
+        return row
 
 
 def work(folder: Path, seconds: float) -> int:
@@ -76,15 +76,15 @@ def work(folder: Path, seconds: float) -> int:
     rounds, end = 0, time.monotonic() + seconds
     while time.monotonic() < end:
         rounds += 1
-        told = simulate(pairs=1000, seed=rounds % 7)
+        data = simulate(pairs=1000, seed=rounds % 7)
         items, pairs = folder / "items.npy", folder / "pairs.parquet"
-        np.save(items, told.items.features)
-        write_pairs(told.pairs, pairs)
-        write_items(told.items, folder / "items.csv")
+        np.save(items, data.items.features)
+        write_pairs(data.pairs, pairs)
+        write_items(data.items, folder / "items.csv")
         checkpoint = Checkpoint(folder / "fit", seconds=0.2)
         classifier = PairClassifier(model="mlp", epochs=4, random_state=0)
-        ends = told.items.features[told.pairs.positions(told.items)]
-        classifier.set_params(callbacks=[checkpoint]).fit(ends, told.pairs.labels())
+        ends = data.items.features[data.pairs.positions(data.items)]
+        classifier.set_params(callbacks=[checkpoint]).fit(ends, data.pairs.labels())
         checkpoint.remove()
         classifier.save(folder / "model", overwrite=True)
         loaded = PairClassifier.load(folder / "model")
@@ -96,8 +96,8 @@ def work(folder: Path, seconds: float) -> int:
             methods=["likelihood-abs", "supervised"],
         )  # fmt: skip
         store = RunStore(folder / "runs.jsonl")
-        for one, results in execute(grid.runs(), device="cpu", workers=1):
-            store.append(one, results)
+        for spec, results in execute(grid.runs(), device="cpu", workers=1):
+            store.append(spec, results)
         store.path.unlink()
     return rounds
 
@@ -143,8 +143,8 @@ def main() -> None:
         )
         answering.start()
         while worker.poll() is None:
-            for one in watched:
-                one.look()
+            for process in watched:
+                process.look()
             time.sleep(5)
         answering.join()
         studio.terminate()
@@ -152,17 +152,17 @@ def main() -> None:
         rounds, _ = worker.communicate()
     if worker.returncode:
         raise SystemExit("the worker failed")
-    found = {"minutes": args.minutes, "rounds": int(rounds), "answers": answers[0]}
-    found["processes"] = [one.told() for one in watched]
+    report = {"minutes": args.minutes, "rounds": int(rounds), "answers": answers[0]}
+    report["processes"] = [process.summary() for process in watched]
     if args.json:
-        print(json.dumps(found))
+        print(json.dumps(report))
         return
-    print(f"{found['minutes']:g} minutes, {rounds.strip()} rounds of work, {answers[0]} answers")
-    for one in found["processes"]:
+    print(f"{report['minutes']:g} minutes, {rounds.strip()} rounds of work, {answers[0]} answers")
+    for row in report["processes"]:
         print(
-            f"{one['process']}: {one['mib_first']:.0f} → {one['mib_last']:.0f} MiB "
-            f"({one['mib_growth']:+.1f}, at most {one['mib_most']:.0f}); files "
-            f"{one['files_first']:.0f} → {one['files_last']:.0f}, at most {one['files_most']}"
+            f"{row['process']}: {row['mib_first']:.0f} → {row['mib_last']:.0f} MiB "
+            f"({row['mib_growth']:+.1f}, at most {row['mib_most']:.0f}); files "
+            f"{row['files_first']:.0f} → {row['files_last']:.0f}, at most {row['files_most']}"
         )
 
 

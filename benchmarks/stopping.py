@@ -45,9 +45,9 @@ def read(name: str, data: str) -> tuple[Floats, Floats, NDArray[np.bool_]]:
     from sklearn.neural_network import MLPClassifier
     from sklearn.preprocessing import StandardScaler
 
-    found = load(name, data=data)
-    x = StandardScaler().fit_transform(as_features(found.x, found.spec))
-    y = found.spec.is_positive(found.y)
+    dataset = load(name, data=data)
+    x = StandardScaler().fit_transform(as_features(dataset.x, dataset.spec))
+    y = dataset.spec.is_positive(dataset.y)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # it stops before it has converged
         network = MLPClassifier((100,), max_iter=20, random_state=0)
@@ -61,11 +61,11 @@ def answers(r: Floats, q: Floats, mode: str) -> tuple[PairLabels, PairLabels]:
     if mode == "exact":
         return exact, exact
     names = list(LEVELS)
-    said = np.array([LEVELS[name] for name in names])
-    most = np.array([CERTAIN.get(name, LEVELS[name]) for name in names])
-    gaps = exact.to_array()[:, None, :] - said[None]
+    levels = np.array([LEVELS[name] for name in names])
+    certain = np.array([CERTAIN.get(name, LEVELS[name]) for name in names])
+    gaps = exact.to_array()[:, None, :] - levels[None]
     nearest = np.square(gaps).sum(2).argmin(1)
-    return PairLabels(*said[nearest].T, noisy=True), PairLabels(*most[nearest].T, noisy=True)
+    return PairLabels(*levels[nearest].T, noisy=True), PairLabels(*certain[nearest].T, noisy=True)
 
 
 def replay(
@@ -77,20 +77,20 @@ def replay(
     pool, others = order[:ITEMS], order[ITEMS:]
     features = x[pool]
     ends = np.array([rng.choice(ITEMS, 2, replace=False) for _ in range(PLANNED)])
-    said, most = answers(*r[pool][ends].T, mode)
+    labels, certain = answers(*r[pool][ends].T, mode)
 
     def accuracy(count: int) -> float:
-        z = quick_model(x[order], ends[:count], said[:count])[ITEMS:]
+        z = quick_model(x[order], ends[:count], labels[:count])[ITEMS:]
         return float(((z > 0) == y[others]).mean())
 
     final, rows = accuracy(PLANNED), []
     for count in SIZES:
         started = time.perf_counter()
-        found = outlook(features, ends[:count], said[:count], most[:count], PLANNED)
+        forecast = outlook(features, ends[:count], labels[:count], certain[:count], PLANNED)
         seconds = time.perf_counter() - started
         row: dict[str, Any] = {"pairs": count, "seconds": seconds}
         for name, truth in (("now", accuracy(count)), ("planned", final)):
-            value, low, high = found.now if name == "now" else found.planned_accuracy
+            value, low, high = forecast.now if name == "now" else forecast.planned_accuracy
             row |= {name: truth, f"{name} value": value, f"{name} width": high - low}
             row[f"{name} holds"] = low <= truth <= high
         rows.append(row)
@@ -103,18 +103,18 @@ def main() -> None:
     parser.add_argument("--data", required=True, help="folder with optdigits.npz and the others")
     parser.add_argument("--replays", type=int, default=30)
     parser.add_argument("--first", type=int, default=1000, help="seed; those below 30 chose it")
-    told = parser.parse_args()
+    args = parser.parse_args()
     print(
-        f"{told.replays} replays each; true accuracy, mean estimate, mean width of the interval, "
+        f"{args.replays} replays each; true accuracy, mean estimate, mean width of the interval, "
         "and how often it holds the truth"
     )
     print(f"{'':24}{'now':^32}{'with all 1,000 pairs':^32}")
     print(f"{'':24}" + f"{'true':>8}{'shown':>8}{'width':>8}{'holds':>8}" * 2 + f"{'seconds':>9}")
     for name in SETS:
-        x, r, y = read(name, told.data)
+        x, r, y = read(name, args.data)
         for mode in ("graded", "exact"):
             rows = []
-            for seed in range(told.first, told.first + told.replays):
+            for seed in range(args.first, args.first + args.replays):
                 rows += replay(x, r, y, mode, seed)
                 print(name, mode, seed, end="\r", file=sys.stderr)
             for count in SIZES:

@@ -40,10 +40,10 @@ def peak_mib(whose: int = resource.RUSAGE_SELF) -> int:
 def own_mib(pid: int) -> int:
     """Resident size of a process without files that are mapped; 0 where that is not told."""
     try:
-        told = Path(f"/proc/{pid}/status").read_text()
+        status = Path(f"/proc/{pid}/status").read_text()
     except OSError:
         return 0
-    lines = dict(line.split(":", 1) for line in told.splitlines())
+    lines = dict(line.split(":", 1) for line in status.splitlines())
     return int(lines.get("RssAnon", "0 kB").split()[0]) // 1024
 
 
@@ -64,8 +64,8 @@ def write_tables(folder: Path, pairs: int, items: int, features: int) -> None:
                 # Any other item: nothing is paired with itself.
                 right = (left + rng.integers(1, items, len(left))) % items
                 ends = np.stack([left, right], 1)
-                told = PairLabels.from_posteriors(*r[ends].T).to_array()
-                rows.write(dict(zip(columns, (*ends.T, *told.T), strict=True)))
+                labels = PairLabels.from_posteriors(*r[ends].T).to_array()
+                rows.write(dict(zip(columns, (*ends.T, *labels.T), strict=True)))
 
 
 def classifier_of(args: argparse.Namespace) -> Any:
@@ -167,8 +167,8 @@ def apart(what: str, folder: Path, args: argparse.Namespace) -> dict[str, Any]:
     words = [sys.executable, __file__, "--work", what, "--folder", str(folder)]
     for name in ("pairs", "items", "features", "model", "epochs"):
         words += [f"--{name}", str(getattr(args, name))]
-    told = subprocess.run(words, check=True, stdout=subprocess.PIPE, text=True).stdout
-    result: dict[str, Any] = json.loads(told.splitlines()[-1])
+    output = subprocess.run(words, check=True, stdout=subprocess.PIPE, text=True).stdout
+    result: dict[str, Any] = json.loads(output.splitlines()[-1])
     if not args.json:
         print(f"{what:>14}  " + ", ".join(f"{k} {v:,}" for k, v in result.items()), flush=True)
     return result
@@ -220,10 +220,10 @@ def main() -> None:
     if args.json:
         print(json.dumps(report))
     else:
-        told = "met" if report["met"] else "missed"
+        verdict = "met" if report["met"] else "missed"
         print(
             f"streamed: {report['ratio']:.0%} of the speed in memory (goal {RATIO:.0%}) in "
-            f"{report['peak_MiB']:,} MiB (goal {PEAK_MIB:,}): {told}"
+            f"{report['peak_MiB']:,} MiB (goal {PEAK_MIB:,}): {verdict}"
         )
 
 

@@ -32,8 +32,8 @@ def instances(name: str, data: str | None) -> tuple[Any, Any]:
         rng = np.random.default_rng(0)
         x = rng.normal(size=(8000, 20)).astype(np.float32)
         return x, x @ rng.normal(size=20) > 0
-    found = load(name, data=data)
-    return as_features(found.x, found.spec), found.spec.is_positive(found.y)
+    dataset = load(name, data=data)
+    return as_features(dataset.x, dataset.spec), dataset.spec.is_positive(dataset.y)
 
 
 def accuracies(name: str, seed: int, pairs: int, data: str | None) -> tuple[float, float, int]:
@@ -47,12 +47,12 @@ def accuracies(name: str, seed: int, pairs: int, data: str | None) -> tuple[floa
     items, test = order[:ITEMS], order[ITEMS:]
     r = teacher.fit(scaled, positive).predict_proba(scaled[items])[:, 1]
     ends = np.arange(2 * pairs).reshape(-1, 2)
-    said = Judgements.from_pairs(ends, PairLabels.from_posteriors(*r[ends].T))
-    found = []
+    judgements = Judgements.from_pairs(ends, PairLabels.from_posteriors(*r[ends].T))
+    values = []
     for unjudged in ("ignore", "auto"):
-        model = PairClassifier(unjudged=unjudged, random_state=seed).fit(x[items], said)
-        found.append(float(((model.predict(x[test]) > 0) == positive[test]).mean()))
-    return found[0], found[1], model.unjudged_
+        model = PairClassifier(unjudged=unjudged, random_state=seed).fit(x[items], judgements)
+        values.append(float(((model.predict(x[test]) > 0) == positive[test]).mean()))
+    return values[0], values[1], model.unjudged_
 
 
 def main() -> None:
@@ -64,17 +64,17 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=100)
     parser.add_argument("--data", default=None, help="folder with the data sets")
     parser.add_argument("--workers", type=int, default=1)
-    given = parser.parse_args()
-    with ProcessPoolExecutor(given.workers, get_context("spawn")) as pool:
-        for name in given.sets:
+    args = parser.parse_args()
+    with ProcessPoolExecutor(args.workers, get_context("spawn")) as pool:
+        for name in args.sets:
             runs = [
-                pool.submit(accuracies, name, seed, given.pairs, given.data)
-                for seed in range(given.first, given.first + given.seeds)
+                pool.submit(accuracies, name, seed, args.pairs, args.data)
+                for seed in range(args.first, args.first + args.seeds)
             ]
-            one, two, used = np.array([run.result() for run in runs]).T
-            gain = two - one
+            without, with_them, used = np.array([run.result() for run in runs]).T
+            gain = with_them - without
             print(
-                f"{name:10} without {one.mean():.4f}  with {two.mean():.4f}  gain "
+                f"{name:10} without {without.mean():.4f}  with {with_them.mean():.4f}  gain "
                 f"{gain.mean():+.4f} (least {gain.min():+.4f})  used in {int((used > 0).sum())} "
                 f"of {len(used)}",
                 flush=True,

@@ -66,52 +66,54 @@ def cell(name: str, n: int, seed: int, *, others: bool = True) -> dict[str, Any]
     ends = np.concatenate(again)[: 2 * n].reshape(n, 2)
     pairs = Judgements.from_pairs(ends, PairLabels.from_posteriors(*r[ends].T))
 
-    def accuracy(said: Judgements, model: str) -> float:
+    def accuracy(judgements: Judgements, model: str) -> float:
         options: dict[str, Any] = {"model": model, "random_state": seed, "device": "cpu"}
         # The items of the test are among those that nobody judged: they are not to be learnt from.
-        fitted = PairClassifier(unjudged="ignore", **options).fit(x, said)
-        found["chose"] = fitted.model_ if model == "auto" else found["chose"]
+        fitted = PairClassifier(unjudged="ignore", **options).fit(x, judgements)
+        row["chose"] = fitted.model_ if model == "auto" else row["chose"]
         return float(((fitted.decision_function(x[test]) > 0) == positive[test]).mean())
 
     def about(kind: str, items: NDArray[np.int64], values: NDArray[Any]) -> float:
-        return accuracy(Judgements.about_items(kind, items, values[items]), found["chose"])
+        return accuracy(Judgements.about_items(kind, items, values[items]), row["chose"])
 
-    found: dict[str, Any] = {"set": name, "pairs": n, "seed": seed, "chose": ""}
-    found["default"] = accuracy(pairs, "auto")
+    row: dict[str, Any] = {"set": name, "pairs": n, "seed": seed, "chose": ""}
+    row["default"] = accuracy(pairs, "auto")
     for model in MODELS[1:]:
-        same = model == found["chose"]  # the same training from the same seed
-        found[model] = found["default"] if same else accuracy(pairs, model)
-    found["larger class"] = float(max(positive[test].mean(), 1 - positive[test].mean()))
-    found["N soft pairs"] = found["default"]
+        same = model == row["chose"]  # the same training from the same seed
+        row[model] = row["default"] if same else accuracy(pairs, model)
+    row["larger class"] = float(max(positive[test].mean(), 1 - positive[test].mean()))
+    row["N soft pairs"] = row["default"]
     if not others:
-        return found
-    found["N labels"] = about("label", ends[:, 0], positive)
-    found["2N labels"] = about("label", ends.ravel(), positive)
-    found["N soft answers"] = about("confidence", ends[:, 0], r)
-    return found
+        return row
+    row["N labels"] = about("label", ends[:, 0], positive)
+    row["2N labels"] = about("label", ends.ravel(), positive)
+    row["N soft answers"] = about("confidence", ends[:, 0], r)
+    return row
 
 
 def table(lines: list[dict[str, Any]]) -> Iterator[str]:
     """Means over the seeds, cell by cell: the models, then what else could be asked."""
-    cells = {(one["set"], one["pairs"]): [] for one in lines}
-    for one in lines:
-        cells[one["set"], one["pairs"]].append(one)
+    cells = {(row["set"], row["pairs"]): [] for row in lines}
+    for row in lines:
+        cells[row["set"], row["pairs"]].append(row)
     for columns, last in ((MODELS, "chose linear, default − better"), (OTHERS, "larger class")):
-        cells = {key: [one for one in of if columns[-1] in one] for key, of in cells.items()}
+        cells = {key: [row for row in group if columns[-1] in row] for key, group in cells.items()}
         yield "  ".join([f"{'set':<14}{'pairs':>5}", *(f"{c:>15}" for c in columns), f"  {last}"])
-        for (name, n), of in sorted(cells.items(), key=lambda c: (SETS.index(c[0][0]), c[0][1])):
-            values = {c: np.array([one[c] for one in of]) for c in (*columns, "larger class")}
+        for (name, n), group in sorted(cells.items(), key=lambda c: (SETS.index(c[0][0]), c[0][1])):
+            values = {c: np.array([row[c] for row in group]) for c in (*columns, "larger class")}
             error = {c: v.std(ddof=1) / np.sqrt(len(v)) for c, v in values.items()}
             shown = [f"{values[c].mean():.3f} ± {error[c]:.3f}" for c in columns]
             if columns is MODELS:
-                linear = sum(one["chose"] == "linear" for one in of)
+                linear = sum(row["chose"] == "linear" for row in group)
                 behind = values["default"].mean() - max(values[c].mean() for c in MODELS[1:])
-                ending = f"{linear} of {len(of)}, {behind:+.4f}"
+                ending = f"{linear} of {len(group)}, {behind:+.4f}"
             else:
                 ending = f"{values['larger class'].mean():.3f}"
             yield "  ".join([f"{name:<14}{n:>5}", *(f"{s:>15}" for s in shown), f"  {ending}"])
         if columns is OTHERS:
-            means = [[np.mean([one[c] for one in of]) for c in columns] for of in cells.values()]
+            means = [
+                [np.mean([row[c] for row in group]) for c in columns] for group in cells.values()
+            ]
             ahead = np.array(means)[:, :1] - np.array(means)[:, 1:]
             for c, gain in zip(columns[1:], ahead.T, strict=True):
                 least = f"at least as good in {(gain >= 0).sum()} of {len(gain)} rows"
@@ -133,11 +135,11 @@ def main() -> None:
     done = []
     if args.lines is not None and args.lines.exists():
         done = [json.loads(line) for line in args.lines.read_text().splitlines()]
-    there = {(one["set"], one["pairs"], one["seed"]) for one in done}
+    fitted = {(row["set"], row["pairs"], row["seed"]) for row in done}
     for seed in range(args.first, args.first + (0 if args.table else args.seeds)):
         for name in args.sets.split(","):
             for n in SIZES:
-                if (name, n, seed) not in there:
+                if (name, n, seed) not in fitted:
                     done.append(cell(name, n, seed, others=seed < args.first + args.others))
                     print(json.dumps(done[-1]), file=sys.stderr, flush=True)
                     if args.lines is not None:

@@ -55,16 +55,18 @@ def measured(
     (posteriors,) = benchmark.annotate([(seed, None)]).values()
     train, test = benchmark.rows(seed)
     pairs = train[sample_pairs(benchmark.positive[train], n, prior, seed)]
-    told = judge(posteriors, pairs).to_array()
+    judgements = judge(posteriors, pairs).to_array()
     classes = benchmark.dataset.y[test]
     chosen = subset_at_prior(
         benchmark.positive[test], prior, "stratified", classes=classes, seed=seed
     )
     subset = TestSet(test, benchmark.positive[test], {"stratified": chosen})
-    guide = guiding_prior(np.asarray(benchmark.features), Judgements.from_pairs(pairs, told), seed)
+    guide = guiding_prior(
+        np.asarray(benchmark.features), Judgements.from_pairs(pairs, judgements), seed
+    )
     methods = {"likelihood-abs": None, "likelihood-guided": guide}
     kinds = [(method, initial) for method in methods for initial in initials]
-    members = [Member(RISK, told, 1e-3, 1e-5, k, guiding_prior=methods[m]) for m, k in kinds]
+    members = [Member(RISK, judgements, 1e-3, 1e-5, k, guiding_prior=methods[m]) for m, k in kinds]
     fleet = Fleet(benchmark.features, [Group(pairs, members, seed, subset)], batch_size=BATCH)
     accuracy = fleet.fit(EPOCHS, window=WINDOW)["stratified"].mean(0)[0]
     positive = benchmark.positive[pairs]

@@ -76,15 +76,15 @@ def measured(
     splits = [split(dataset, variant.split, seed) for seed in SEEDS]
     with batch_norm(variant.norm):
         who = [Annotator(train, positive[train], s) for s, (train, _) in enumerate(splits)]
-        told = train_annotators(x, who, "mlp", device=device)
+        posteriors = train_annotators(x, who, "mlp", device=device)
         for prior in PRIORS:
             methods = [m for m in METHODS if prior != 0.5 or not m.startswith("convex")]
             groups, annotators = [], []
             for seed, (train, test) in enumerate(splits):
                 pairs = train[sample_pairs(positive[train], PAIRS, prior, seed)]
-                labels = judge(told[seed], pairs).to_array()
+                labels = judge(posteriors[seed], pairs).to_array()
                 subset = subset_at_prior(positive[test], prior, "paper")
-                right = (told[seed][test[subset]] > 0.5) == positive[test[subset]]
+                right = (posteriors[seed][test[subset]] > 0.5) == positive[test[subset]]
                 annotators.append(float(right.mean()))
                 members = [
                     Member(
@@ -94,8 +94,8 @@ def measured(
                     )
                     for name in methods
                 ]
-                found = TestSet(test, positive[test], {"paper": subset})
-                groups.append(Group(pairs, members, seed, found))
+                test_set = TestSet(test, positive[test], {"paper": subset})
+                groups.append(Group(pairs, members, seed, test_set))
             trained = Fleet(x, groups, "mlp", batch_size=256, device=device, compiled=False)
             accuracy = trained.fit(EPOCHS, window=10)["paper"].mean(0)
             for k, name in enumerate(["annotator", *methods]):

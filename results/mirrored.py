@@ -50,7 +50,7 @@ def measured(
     (posteriors,) = benchmark.annotate([(seed, None)]).values()
     train, test = benchmark.rows(seed)
     pairs = train[sample_pairs(benchmark.positive[train], n, prior, seed)]
-    told = torch.tensor(judge(posteriors, pairs).to_array(), dtype=torch.float32)
+    judgements = torch.tensor(judge(posteriors, pairs).to_array(), dtype=torch.float32)
     features = torch.tensor(benchmark.features)
     classes = benchmark.dataset.y[test]
     test = test[
@@ -60,10 +60,10 @@ def measured(
     same = positive[:, 0] == positive[:, 1]
     for initial in INITIAL_WEIGHTS:
         model = make_model("mlp", features.shape[1:], initial)
-        fit(model, features[pairs], told, initial)
+        fit(model, features[pairs], judgements, initial)
         with torch.no_grad():
             logits = model(features[pairs].flatten(0, 1)).reshape(-1, 2)
-            loss = RISK(logits[:, 0], logits[:, 1], told[:, 0], told[:, 1])
+            loss = RISK(logits[:, 0], logits[:, 1], judgements[:, 0], judgements[:, 1])
             right = (logits.numpy() > 0) == positive
             predicted = model(features[test]).flatten().numpy() > 0
         truth = benchmark.positive[test]
@@ -82,7 +82,7 @@ def measured(
         }
 
 
-def fit(model: nn.Module, ends: torch.Tensor, told: torch.Tensor, seed: int) -> None:
+def fit(model: nn.Module, ends: torch.Tensor, judgements: torch.Tensor, seed: int) -> None:
     """The ordinary loop; batches follow the seed."""
     optimizer = torch.optim.Adam(model.parameters(), 1e-3, weight_decay=1e-5)
     generator = torch.Generator().manual_seed(seed)
@@ -91,7 +91,7 @@ def fit(model: nn.Module, ends: torch.Tensor, told: torch.Tensor, seed: int) -> 
         for start in range(0, len(ends), BATCH):
             rows = order[start : start + BATCH]
             logits = model(ends[rows].flatten(0, 1)).reshape(-1, 2)
-            loss = RISK(logits[:, 0], logits[:, 1], told[rows, 0], told[rows, 1])
+            loss = RISK(logits[:, 0], logits[:, 1], judgements[rows, 0], judgements[rows, 1])
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()

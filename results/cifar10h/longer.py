@@ -64,7 +64,7 @@ def main() -> None:
         writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
         if not known:
             writer.writeheader()
-        for future in as_completed([pool.submit(work, *one, options.device) for one in cells]):
+        for future in as_completed([pool.submit(work, *cell, options.device) for cell in cells]):
             writer.writerow(future.result())
             file.flush()
 

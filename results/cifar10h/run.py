@@ -125,15 +125,15 @@ def parts(
         for group in (split.positive, split.negative)
     )
     cut = len(rows) * 4 // 5
-    found = []
+    both = []
     for chosen in (rows[:cut], rows[cut:]):
         share = for_positive[chosen] / (for_positive + for_negative)[chosen]
         order = np.arange(len(chosen))
         pairs = np.stack([order, np.roll(order, -1)], 1)
         answered = rng.random(pairs.shape) < share[pairs]
         positive = np.isin(classes[chosen], split.positive)
-        found.append(Part(chosen, positive, share, pairs, answered))
-    return found[0], found[1]
+        both.append(Part(chosen, positive, share, pairs, answered))
+    return both[0], both[1]
 
 
 class Augmented(nn.Module):
@@ -182,9 +182,9 @@ def train(
         known = part.positive if cell.answers == "classes" else part.share
         # As often as in the pairs, so that all train for as many steps.
         items = part.pairs.ravel()
-        said = Judgements.about_items("label", items, known.astype(float)[items])
+        judgements = Judgements.about_items("label", items, known.astype(float)[items])
     else:
-        said = Judgements.from_pairs(part.pairs, part.judged(cell.answers))
+        judgements = Judgements.from_pairs(part.pairs, part.judged(cell.answers))
     classifier = PairClassifier(
         risk="likelihood-abs" if supervised else cell.method,
         prior="estimate" if cell.method == "likelihood-abs" or supervised else part.share.mean(),
@@ -198,7 +198,7 @@ def train(
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that people's answers imply another prior
-        classifier.fit(images[part.rows], said)
+        classifier.fit(images[part.rows], judgements)
     return classifier.decision_function(images[held_out.rows]).astype(np.float32)
 
 
@@ -270,9 +270,9 @@ def rows_of(
         }
         ends = z[held_out.pairs].T
         for sort in SORTS:
-            told = held_out.judged(sort)
-            found = estimate_accuracy(*ends, told, items=held_out.pairs)
-            row |= {f"{sort}_{name}": getattr(found, name) for name in ("value", "low", "high")}
+            labels = held_out.judged(sort)
+            estimate = estimate_accuracy(*ends, labels, items=held_out.pairs)
+            row |= {f"{sort}_{name}": getattr(estimate, name) for name in ("value", "low", "high")}
         band = sensitivity(*ends, held_out.judged("soft"), items=held_out.pairs)
         yield row | {"band_low": band.low_end, "band_high": band.high_end}
 
@@ -297,12 +297,12 @@ def summary(rows: list[dict[str, float | str]]) -> str:
             "  method             answers   accuracy        less supervised (standard error)",
         ]
         for method, answers in KINDS:
-            found = [row["accuracy"] for row in of(split, method, answers)]
-            if not found:
+            accuracies = [row["accuracy"] for row in of(split, method, answers)]
+            if not accuracies:
                 continue
-            line = f"  {method:18} {answers:8} {fmean(found):.4f} ± {pstdev(found):.4f}"
-            if (method, answers) != ("supervised", "classes") and len(found) == len(best) > 1:
-                less = [a - b for a, b in zip(found, best, strict=True)]
+            line = f"  {method:18} {answers:8} {fmean(accuracies):.4f} ± {pstdev(accuracies):.4f}"
+            if (method, answers) != ("supervised", "classes") and len(accuracies) == len(best) > 1:
+                less = [a - b for a, b in zip(accuracies, best, strict=True)]
                 line += f"   {fmean(less):+.4f} ({stdev(less) / len(less) ** 0.5:.4f})"
             lines.append(line)
         lines.append("")
@@ -360,7 +360,7 @@ def main() -> None:
                 cell, z, seconds = future.result()
                 logits[cell] = z
                 with replacing(LOGITS) as part, part.open("wb") as file:
-                    np.savez_compressed(file, **{str(one): logits[one] for one in sorted(logits)})
+                    np.savez_compressed(file, **{str(key): logits[key] for key in sorted(logits)})
                 print(f"{time.monotonic() - start:6.1f} s: {cell} in {seconds:.1f} s", flush=True)
     _, classes, counts = people(options.data)
     rows = list(rows_of(logits, classes, counts))
