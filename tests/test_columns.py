@@ -311,7 +311,8 @@ def test_every_unusable_column_is_in_one_message(tmp_path: Path) -> None:
     )
     assert kinds(text, tmp_path, ignore=["key", "customer_id", "face"]) == {}
     path = tmp_path / "items.parquet"
-    parquet.write_table(pyarrow.table({"id": [1, 2], "x": [1.0, 2.0], "list": [[1], [2]]}), path)
+    lists = {"id": range(6), "x": [1.0, 2, 3, 4, 5, 7], "list": [[number] for number in range(6)]}
+    parquet.write_table(pyarrow.table(lists), path)
     with pytest.raises(TableError, match=r"'list' has the type list.*ignore=list"):
         read_items(path)
     run("check", tmp_path / "none.csv", "--items", path, "--kinds", "x", code=2)

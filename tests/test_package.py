@@ -52,13 +52,15 @@ OLD = {
     "bounds": ["estimation_error"], "data.registry": ["get_spec"], "datasets": ["load"],
     "diagnostics": ["check"], "paper.bounds.quantities": ["linear_rademacher"],
     "paper.bounds.theorems": ["estimation_error"], "paper.theory.run": ["compute_theory"],
+    "estimators.pair_files": ["PairFile"],
     "estimators.pairwise": ["PairwiseTransformer"], "experiments": ["get_grid"],
     "experiments.execute": ["execute"], "experiments.report": ["build_report"],
     "experiments.theory": ["compute_theory"], "pages": ["write_page"],
     "planning": ["plan", "plan_from_pilot"], "reporting": ["build_report"],
     "sampling": ["sample_pairs", "stream"], "simulation": ["simulate"],
-    "studio.backups": ["restore"], "studio.export": ["aggregate"],
-    "studio.forecast": ["Forecast"], "studio.known": ["LEVELS"],
+    "studio.backups": ["restore"], "studio.export": ["judgements"],
+    "studio.forecast": ["Forecast", "choose_pairs"], "studio.known": ["LEVELS", "near"],
+    "studio.stored": ["Stored"],
 }  # fmt: skip
 
 

@@ -13,10 +13,10 @@ import pytest
 from starlette.testclient import TestClient
 
 from browser import live_studio, make_project
-from pairlearn.studio import Project, Store
+from pairlearn.studio import Items, Project, Store
 from pairlearn.studio.server import make_app
 from pairlearn.studio.server.security import BODY_LIMIT, Hosts, masked
-from studio_client import HERE, Visitor, studio_of
+from studio_client import HERE, Visitor, serving
 
 ANSWER, UNDO, IMAGE = "/annotate/1/api/answer", "/annotate/1/api/undo", "/annotate/1/image"
 LINKS = "/api/annotators"
@@ -278,12 +278,18 @@ SCRIPTS = [
 
 
 @pytest.mark.parametrize("evil", SCRIPTS)
-def test_scripts_in_items_and_in_the_project(tmp_path: Path, evil: str) -> None:
+@pytest.mark.parametrize("kind", ["text", "table"])
+def test_scripts_in_items_and_in_the_project(tmp_path: Path, kind: str, evil: str) -> None:
     names = ("title", "positive_name", "negative_name", "help")
     words = dict.fromkeys((*names, "question_similarity", "question_difference"), evil)
-    with studio_of(tmp_path, "text", pairs=3, **words) as studio:
-        for path in (tmp_path / "items").iterdir():
-            path.write_text(evil, "utf-8")
+    project, tokens, boss = make_project(tmp_path, kind, pairs=3, **words)
+    if kind == "table":
+        cell = evil.replace('"', '""')
+        rows = [f'{number},"{cell}"\n' for number in Items.open(project).ids]
+        (tmp_path / project.items).write_text("".join(["id,text\n", *rows]), "utf-8")
+    for path in (tmp_path / "items").glob("*.txt"):
+        path.write_text(evil, "utf-8")
+    with serving(tmp_path, tokens | {"boss": boss}) as studio:
         ann = studio.visit()
         page = studio.client.get(ann.home).text
         task = studio.client.get(f"{ann.home}/api/task")
@@ -291,7 +297,8 @@ def test_scripts_in_items_and_in_the_project(tmp_path: Path, evil: str) -> None:
         overview = studio.client.get(studio.visit("boss").home).text
     # As data it is untouched, and its type is not one that a browser would run.
     assert task.headers["content-type"] == JSON
-    assert task.json()["task"]["left"]["text"] == evil
+    left = task.json()["task"]["left"]
+    assert left["text"] == evil if kind == "text" else left["rows"] == [["text", evil]]
     for text in (page, overview):
         assert evil not in text or not re.search("[<>\"']", evil)
         assert text.count("<script") == 1 and "49" not in re.findall(r"<h1>(.*)</h1>", text)[0]

@@ -17,6 +17,7 @@ MOVED = {
     "data.registry": ["data"],
     "datasets": ["data"],
     "diagnostics": ["check"],
+    "estimators.pair_files": ["estimators.files"],
     "estimators.pairwise": ["estimators.features"],
     "experiments": ["paper"],
     "experiments.execute": ["paper.execute"],
@@ -32,7 +33,7 @@ MOVED = {
     "simulation": ["data.simulation"],
     "studio.backups": ["studio.writer"],
     "studio.export": ["studio.exchange"],
-    "studio.forecast": ["studio.stopping"],
+    "studio.forecast": ["studio.stopping", "studio.choosing"],
     "studio.known": ["studio.records"],
     "studio.stored": ["studio.reader"],
 }

@@ -191,9 +191,9 @@ def rough_log_odds(answers: Answers, features: Any) -> Floats | None:
     """
     count, answered = len(answers.ends), ~np.isnan(answers.values)
     used, ends = np.unique(answers.ends, return_inverse=True)
-    if not features[used].size:
+    if not (seen := features[used]).size:
         return None
-    x, clear, best = _standard(features[used]), CLEAR, None
+    x, clear, best = _standard(seen), CLEAR, None
     voices = sorted(answers.each(), key=len, reverse=True)[:VOICES]
     for rows in (np.arange(len(answers)), *(voices if len(voices) > 1 else ())):
         given, differs, c = np.zeros((3, count))

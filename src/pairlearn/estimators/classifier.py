@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from scipy.special import logit
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import _deprecate_positional_args
 
 from pairlearn.columns import Floats
 from pairlearn.estimators import population
@@ -25,6 +24,7 @@ from pairlearn.estimators.parameters import (
     check_parameters,
     flattens,
     is_scikit_learn,
+    keyword_only,
     model_of,
     needs_prior,
     risk_of,
@@ -39,6 +39,7 @@ from pairlearn.training import Checkpoint
 from pairlearn.training.loop import Callback, Report, refuse_divergence
 
 
+@keyword_only
 @dataclass(kw_only=True, eq=False, repr=False)
 class PairClassifier(PairPredictor):
     """Learn P(y = +1 | x) from pairs (x, x') that an annotator judged.
@@ -422,8 +423,3 @@ class PairClassifier(PairPredictor):
             reason = population.disagreement(judged, float(self.prior), learnt, weight)
         if reason is not None:
             warnings.warn(reason, population.PriorMismatchWarning, stacklevel=3)
-
-
-PairClassifier.__init__ = _deprecate_positional_args(  # type: ignore[method-assign]
-    PairClassifier.__init__, version="0.3"
-)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import _check_n_features, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from pairlearn.columns import TableError, locate_errors, quote
 from pairlearn.tables.cells import ColumnChoice, ColumnKind, read_values
@@ -154,6 +154,15 @@ def _is_plain(column: Any) -> bool:
     return bool((number or types.is_boolean(column.type)) and not column.null_count)
 
 
+def check_width(estimator: Any, x: NDArray[Any]) -> None:
+    """Refuse instances with another number of features than in training, as scikit-learn does."""
+    if x.shape[1] != estimator.n_features_in_:
+        raise ValueError(
+            f"X has {x.shape[1]} features, but {type(estimator).__name__} is expecting "
+            f"{estimator.n_features_in_} features as input"
+        )
+
+
 class PairwiseTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Apply a transformer of instances to pairs of them, and to instances as they are.
 
@@ -194,7 +203,7 @@ class PairwiseTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc
         """Transform pairs (n, 2, d) to (n, 2, d'), instances (m, d) to (m, d')."""
         check_is_fitted(self)
         flat, paired = _instances(X)
-        _check_n_features(self, flat, reset=False)
+        check_width(self, flat)
         transformed = self.transformer_.transform(flat)
         return _dense(transformed).reshape(-1, 2, transformed.shape[1]) if paired else transformed
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import copy
+import functools
+import inspect
 import math
+import warnings
 from collections.abc import Iterable
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 import torch
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
@@ -22,6 +25,7 @@ from pairlearn.training.loop import Callback, Report
 if TYPE_CHECKING:
     from pairlearn.estimators.classifier import PairClassifier
 
+T = TypeVar("T")
 MODELS = ("mlp", "mlp-bn", "mlp-small", "linear", *CONVOLUTIONAL)
 NETWORK = "mlp-bn"
 """The network that "auto" stands for, where it is not the linear model."""
@@ -31,6 +35,27 @@ STEPS = 1_600
 """Steps of Adam that "auto" plans for large tables."""
 IMAGE_STEPS = 400
 """The same for the image network, whose steps learn more and take longer."""
+
+
+def keyword_only(cls: type[T]) -> type[T]:
+    """Deprecate positional arguments of a class, whose parameters are keyword-only."""
+    init: Any = cls.__init__
+    names = list(inspect.signature(init).parameters)[1:]
+
+    @functools.wraps(init)
+    def checked(self: Any, *positional: Any, **keywords: Any) -> None:
+        if positional:
+            warnings.warn(
+                f"pass {', '.join(names[: len(positional)])} as keywords: positions will go in 0.3",
+                FutureWarning,
+                stacklevel=2,
+            )
+            keywords = dict(zip(names, positional, strict=False)) | keywords
+        init(self, **keywords)
+
+    checked.deprecated_original = init  # type: ignore[attr-defined]  # where scikit-learn looks
+    cls.__init__ = checked  # type: ignore[method-assign]
+    return cls
 
 
 AUTO = StrOptions({"auto"})

@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 from scipy.special import expit, logit
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_array
-from sklearn.utils.validation import _check_n_features, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import nn
 
 from pairlearn.annotators.link import fair
 from pairlearn.columns import Floats, Indices, Mask
 from pairlearn.estimators import instances
-from pairlearn.estimators.features import FeatureStep, is_frame
+from pairlearn.estimators.features import FeatureStep, check_width, is_frame
 from pairlearn.estimators.parameters import flattens, is_scikit_learn
 from pairlearn.estimators.table import read_table
 from pairlearn.evaluation import (
@@ -262,7 +262,7 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         values = step.numbers(x) if named else x
         checked = np.asarray(check_array(values, dtype=types, input_name="X", estimator=self))
         if not named:
-            _check_n_features(self, checked, reset=False)
+            check_width(self, checked)
             # The warning of scikit-learn, with what to do about it.
             warnings.warn(
                 f"X does not have valid feature names, but {type(self).__name__} was fitted with "
@@ -368,8 +368,11 @@ class ScoredPairs:
 
     def evaluate(self, confidence: float = 0.95, **options: Any) -> Evaluation:
         """Estimate all measures; see `pairlearn.evaluation.evaluate`."""
-        options |= self.options(confidence)
-        return evaluate(*self.arguments, side=self.side, **options)
+        measure: Any = evaluate  # a keyword given twice is a TypeError
+        estimates: Evaluation = measure(
+            *self.arguments, side=self.side, **self.options(confidence), **options
+        )
+        return estimates
 
     def accuracy(self, prior: float | None = None, confidence: float = 0.95) -> AccuracyEstimate:
         """Estimate the accuracy and its plausible range."""

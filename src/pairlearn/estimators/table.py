@@ -244,11 +244,11 @@ def read_table(
         return pairs
     step = step or FeatureStep()
     if isinstance(labels, Judgements):
-        columns = {"sample_weight": sample_weight, "preference": preference, "annotator": annotator}
+        columns = {"weights": sample_weight, "preferences": preference, "annotators": annotator}
         for name in (name for name, values in columns.items() if values is not None):
             raise ValueError(
                 "labels are Judgements, which have weights, preferences and annotators of their "
-                f"own: leave out {name}"
+                f"own: leave out the {name} given beside them"
             )
         features, statements, ids = _locate(pairs, labels, preprocessor, step)
     else:

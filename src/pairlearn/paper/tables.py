@@ -108,7 +108,7 @@ def siblings_table(cells: Sequence[Cell]) -> Table:
 
     origin = f"mean ± standard deviation over {_seeds(cells)}" if cells else "no cells"
     rows = []
-    for method in sorted({method for method, _ in groups}, key=order):
+    for method in sorted(dict.fromkeys(method for method, _ in groups), key=order):
         question, title = STATEMENTS[question_of(method)].question, Method.parse(method).title
         entries = [entry((method, size)) for size in sizes]
         rows.append([question, title, _worth(method, sizes, means), *entries])

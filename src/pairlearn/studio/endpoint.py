@@ -363,7 +363,8 @@ class ChatEndpoint:
     def _post(self, body: dict[str, Any]) -> tuple[int, str | None, bytes]:
         """Status, ``Retry-After`` and body, which must be neither too large nor too slow."""
         data, deadline = b"", time.monotonic() + self._timeout
-        with self._client.stream("POST", self.url, json=body) as reply:
+        payload, headers = json.dumps(body).encode("ascii"), {"Content-Type": "application/json"}
+        with self._client.stream("POST", self.url, content=payload, headers=headers) as reply:
             for part in reply.iter_raw():
                 data += part
                 if len(data) > LARGEST_REPLY:

@@ -179,6 +179,9 @@ def export_table(
     return Exported(table, cant_say, undecided, int(columns.infeasible_rows.sum()), levels)
 
 
+judgements = aggregated = export_table  # former names, without and with a rule
+
+
 def _judged(answers: Sequence[StoredAnswer]) -> list[StoredAnswer]:
     """The answers that are not "can't say"; ValueError if there are none."""
     judged = [answer for answer in answers if not answer.cant_say]

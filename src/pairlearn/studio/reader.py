@@ -269,3 +269,6 @@ class StoreReader(Queries):
             for reader in list(self._readers):
                 reader.close()
             self._readers.clear()
+
+
+Stored = StoreReader  # its former name

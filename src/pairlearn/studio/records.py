@@ -117,6 +117,9 @@ def nearly_agree(first: Sequence[float | None], second: Sequence[float | None]) 
     )
 
 
+near = nearly_agree  # its former name
+
+
 class Controls(msgspec.Struct):
     """Checks and repeats that are mixed in with the pairs of a plan, as the store keeps them.
 

@@ -361,6 +361,8 @@ def find_kind(name: str, column: Any, *, typed: bool = False) -> ColumnKind:
         if _is_text(type_.value_type):
             return "category"
         return find_kind(name, column.dictionary_decode(), typed=typed)
+    if not (_is_text(type_) or types.is_primitive(type_) or types.is_decimal(type_)):
+        raise ValueError(f"has the type {type_}")  # lists and the like, which cannot be counted
     distinct = len(column) > 4 and _count(column) == len(column)
     if types.is_integer(type_) or types.is_floating(type_) or types.is_decimal(type_):
         kind: ColumnKind = "number"

@@ -158,8 +158,8 @@ def _encoded_batches(source: Source, encoder: ItemEncoder) -> Iterator[ItemTable
     notes = tuple(unused_columns(_feature_names(source), encoder.names, source.path))
 
     def build(cells: Columns) -> ItemTable:
-        values = encoder.values(cells) | {"id": source.column("id", "id", cells["id"])}
-        return _encoded_table(encoder, values, notes)
+        ids = source.column("id", "id", cells["id"])  # whose errors come first
+        return _encoded_table(encoder, {"id": ids, **encoder.values(cells)}, notes)
 
     return source.tables(["id", *encoder.names], build)
 

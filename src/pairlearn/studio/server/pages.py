@@ -251,9 +251,10 @@ def _context(studio: Studio) -> dict[str, Any]:
     """Context of the supervisor's page, cached: it is asked for every few seconds."""
     latest = studio.store.latest()
     forecast = dict(studio.forecast.refresh(latest))
-    if studio.page is None or studio.page[0] != (latest, forecast):
-        studio.page = (latest, forecast), _make_context(studio, forecast)
-    return studio.page[1]
+    page = studio.page
+    if page is None or page[0] != (latest, forecast):
+        page = studio.page = (latest, forecast), _make_context(studio, forecast)
+    return page[1]
 
 
 def _make_context(studio: Studio, forecast: dict[str, Any]) -> dict[str, Any]:
