@@ -1,10 +1,10 @@
 """What choosing pairs by expected information saves, and what the weights cost.
 
-Digits, even against odd, judged by a simulated annotator. From the same random pairs to
-begin with, further pairs are drawn at random or by information, the model fitted again
-after every batch. Prints, for every number of pairs, the mean over seeds of the test
-accuracy and of the share of test items that are decided as the annotator would, of three:
-random pairs; chosen pairs, fitted with weights; chosen pairs, fitted without.
+Digits, even against odd, judged by a simulated annotator. All runs start from the
+same random pairs; further pairs are drawn at random or by information, and the model is refitted
+after every batch. Prints, for every number of pairs, the mean over seeds of the test accuracy
+and of the share of test items decided as the annotator would, for random pairs, chosen pairs
+fitted with weights, and chosen pairs fitted without.
 
     python benchmarks/annotate_choosing.py --seeds 5
 """

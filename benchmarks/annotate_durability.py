@@ -4,7 +4,7 @@
 
 Clients answer over HTTP as fast as they can and behave as the page does: an answer without
 a receipt is sent again with the same key. At random moments the studio gets SIGKILL and is
-started anew. In the end the store must hold every acknowledged answer, as it was sent, once.
+restarted. In the end the store must hold every acknowledged answer, as it was sent, once.
 
 A kill loses what the process had, not what the kernel had: it cannot show that an answer
 was on disk. So a second run follows the studio's system calls with strace: between the
@@ -43,7 +43,7 @@ CALLS = "read,recvfrom,recvmsg,write,writev,sendto,sendmsg,fsync,fdatasync"
 
 @dataclass(frozen=True)
 class Durability:
-    """What the kills did."""
+    """Answers kept, lost and changed over the kills."""
 
     kills: int
     acknowledged: int
@@ -56,7 +56,7 @@ class Durability:
 
 @dataclass(frozen=True)
 class Flushes:
-    """What the system calls show."""
+    """Answers that were flushed before their receipt, by the system calls."""
 
     answers: int
     flushed_before_reply: int
@@ -74,7 +74,7 @@ class StubbornAnnotator(Annotator):
         self.resent_and_there = 0
 
     async def work(self, over: asyncio.Event) -> None:
-        """Answer until it is over; the last answer, too, gets its receipt."""
+        """Answer until it is over; the last answer gets its receipt too."""
         waiting: tuple[int, float] | None = None
         while True:
             try:
@@ -82,7 +82,7 @@ class StubbornAnnotator(Annotator):
                 while waiting or not over.is_set():
                     if waiting:
                         self.resent += 1
-                        # The pair is not the next one any more: the studio has the answer.
+                        # The pair is no longer the next one: the studio has the answer.
                         self.resent_and_there += self.pair != waiting[0]
                     pair, value = waiting or (self.pair, round(random.random(), 6))
                     waiting = (pair, value)
@@ -99,14 +99,14 @@ class StubbornAnnotator(Annotator):
 
 
 def free_port() -> int:
-    """A port that nobody listens at."""
+    """A free port."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
 
 
 def wait_for(port: int) -> None:
-    """Wait until somebody listens at a port."""
+    """Wait until a server listens on a port."""
     for _ in range(1500):
         try:
             socket.create_connection(("127.0.0.1", port), timeout=1).close()
@@ -119,8 +119,8 @@ def wait_for(port: int) -> None:
 async def answer_through_kills(
     folder: Path, tokens: list[str], kills: int, seed: int
 ) -> list[StubbornAnnotator]:
-    """Have clients answer while the studio is killed and started so many times."""
-    # Forked from a process that has everything imported, so that a start takes no seconds.
+    """Let clients answer while the studio is killed and restarted `kills` times."""
+    # Forked from a process with all imports done, so that a start is quick.
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["pairlearn.studio.server"])
     rng, port = random.Random(seed), free_port()
@@ -184,7 +184,7 @@ def check(folder: Path, people: list[StubbornAnnotator], kills: int) -> Durabili
 
 
 def run_kills(kills: int, clients: int, seed: int) -> Durability:
-    """The first run."""
+    """The first run: kill the studio again and again."""
     with tempfile.TemporaryDirectory() as folder:
         tokens = make_project(Path(folder), clients, EACH)
         people = asyncio.run(answer_through_kills(Path(folder), tokens, kills, seed))

@@ -43,7 +43,7 @@ ITEMS = 600
 
 @dataclass(frozen=True)
 class Load:
-    """What one run measured."""
+    """Measurements of one run."""
 
     run: str
     annotators: int
@@ -83,11 +83,11 @@ class Annotator:
                 await self.writer.wait_closed()
 
     def get(self, path: str) -> str:
-        """A request for a page."""
+        """Request a page."""
         return f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nCookie: {self.cookie}\r\n\r\n"
 
     async def ask(self, request: str) -> tuple[str, bytes]:
-        """Send a request; the head and the body of the reply."""
+        """Send a request; return the head and the body of the reply."""
         assert self.writer is not None
         self.writer.write(request.encode())
         head = (await self.reader.readuntil(b"\r\n\r\n")).decode()
@@ -95,7 +95,7 @@ class Annotator:
         return head, await self.reader.readexactly(length)
 
     async def answer(self, key: str) -> bool:
-        """Answer the pair at hand; whether a receipt came, and another pair is there."""
+        """Answer the current pair; return whether a receipt and another pair came back."""
         body = (
             f'{{"pair":{self.pair},"similarity":{self.similarity},"difference":{self.difference},'
             f'"cant_say":false,"note":"","seconds":4.2,"key":"{key}"}}'
@@ -114,7 +114,7 @@ class Annotator:
 
 
 async def run(name: str, people: list[Annotator], seconds: float, rate: float | None) -> Load:
-    """Have everybody answer for a while."""
+    """Let all annotators answer for a while."""
     waits: list[float] = []
     failures = 0
     rng = random.Random(0)
@@ -150,7 +150,7 @@ async def run(name: str, people: list[Annotator], seconds: float, rate: float | 
 
 
 def make_project(folder: Path, annotators: int, each: int) -> list[str]:
-    """A project with a row of six columns an item; the tokens."""
+    """Make a project whose items are rows of six columns; return the tokens."""
     names = ",".join(f"column {n}" for n in range(6))
     rows = [f"item-{n}," + ",".join(str(n * k % 97) for k in range(1, 7)) for n in range(ITEMS)]
     (folder / "items.csv").write_text("\n".join([f"id,{names}", *rows]) + "\n")
@@ -161,7 +161,7 @@ def make_project(folder: Path, annotators: int, each: int) -> list[str]:
 
 
 def start_studio(folder: Path) -> tuple[subprocess.Popen[bytes], int]:
-    """A studio in a process of its own, and its port."""
+    """Start a studio in its own process; return it and its port."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]

@@ -1,10 +1,10 @@
-"""Annotators who are wrong in known ways: what `fit` makes of them, and what it says about itself.
+"""Annotators with known errors: how accurate `fit` is, and how well it estimates that.
 
 For each crowd, set and number of pairs: the true accuracy of `PairClassifier` on new items,
-with every answer taken for ideal and with annotators learnt (the default, "auto"); how often
+with every answer taken as ideal and with annotators learnt (the default, "auto"); how often
 the 95% interval of the accuracy without labels, from 500 further pairs that the same people
-judged, holds it, and how wide it is; the same of the range over what the annotators' confidence
-may be, which is what `fit` prints first; the calibration error of the probabilities; the CPU
+judged, holds it, and how wide it is; the same for the range over the annotators' possible
+confidence, which `fit` prints first; the calibration error of the probabilities; the CPU
 seconds of a fit; and the accuracy of the same network trained on the true classes of the same
 items.
 
@@ -40,18 +40,18 @@ HARD = np.array([[0.0, -1.0], [0.0, 1.0], [1.0, 0.0]])
 
 
 def ideal(r: Floats, q: Floats, rng: np.random.Generator) -> Floats:
-    """(s, c) of the posteriors."""
+    """Exact (s, c) of the posteriors."""
     return np.stack([r * q + (1 - r) * (1 - q), q - r], 1)
 
 
 def confident(r: Floats, q: Floats, rng: np.random.Generator, *, times: float) -> Floats:
-    """Log-odds times a number."""
+    """Log-odds multiplied by a factor."""
     odds = [np.log(p.clip(1e-6, 1 - 1e-6)) - np.log1p(-p.clip(1e-6, 1 - 1e-6)) for p in (r, q)]
     return ideal(*(1 / (1 + np.exp(-times * z)) for z in odds), rng)
 
 
 def rounded(r: Floats, q: Floats, rng: np.random.Generator, *, levels: int) -> Floats:
-    """On a scale of so many levels."""
+    """Rounded to a scale of some levels."""
     steps = levels - 1
     s, c = ideal(r, q, rng).T
     return np.stack([np.round(s * steps) / steps, np.round((c + 1) / 2 * steps) / steps * 2 - 1], 1)
@@ -68,7 +68,7 @@ def likeliest(r: Floats, q: Floats, rng: np.random.Generator) -> Floats:
 
 
 def guessing(r: Floats, q: Floats, rng: np.random.Generator, *, share: float) -> Floats:
-    """A share of the answers at random on the scales."""
+    """A share of the answers is uniformly random."""
     answers, guess = ideal(r, q, rng), rng.random(len(r)) < share
     answers[guess] = np.stack([rng.random(len(r)), rng.uniform(-1, 1, len(r))], 1)[guess]
     return answers
@@ -82,12 +82,12 @@ def mistaken(r: Floats, q: Floats, rng: np.random.Generator, *, share: float) ->
 
 
 def leaning(r: Floats, q: Floats, rng: np.random.Generator, *, by: tuple[float, float]) -> Floats:
-    """Something added, up to the ends of the scales."""
+    """A constant bias, clipped to the scales."""
     return np.clip(ideal(r, q, rng) + np.array(by), [0, -1], [1, 1])
 
 
 def blurred(r: Floats, q: Floats, rng: np.random.Generator, *, times: float, sd: float) -> Floats:
-    """Log-odds times a number, and noise."""
+    """Log-odds multiplied by a factor, plus noise."""
     answers = confident(r, q, rng, times=times)
     return np.clip(answers + rng.normal(0, sd, answers.shape), [0, -1], [1, 1])
 
@@ -128,7 +128,7 @@ CROWDS: dict[str, list[Answering]] = {
 
 
 def soft(count: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
-    """Features and posteriors of the drawn set, of which 0.4 are positive."""
+    """Features and posteriors of the drawn set, with 40% positives."""
     x = rng.normal(size=(count, 10))
     z = 2.4 * x[:, 0] + 1.9 * np.sin(1.5 * x[:, 1]) + 1.6 * x[:, 2] * x[:, 3]
     return x, 1 / (1 + np.exp(-(z + 1.1 * (x[:, 4] ** 2 - 1) - 0.9)))
@@ -169,7 +169,7 @@ def world(name: str, pairs: int, seed: int, cache: Path) -> dict[str, Any]:
 
 
 def run(crowd: str, name: str, pairs: int, seed: int, cache: Path) -> list[dict[str, Any]]:
-    """One table, fitted in both ways, and the supervised row."""
+    """Fit one table in both ways, and the supervised reference."""
     import torch
 
     from pairlearn import PairClassifier, PairLabels
@@ -196,7 +196,7 @@ def run(crowd: str, name: str, pairs: int, seed: int, cache: Path) -> list[dict[
         accuracy = float((model.predict(x_test) == np.where(y_test, 1, -1)).mean())
         error = calibration_error(model.predict_proba(x_test)[:, 1], y_test)
         model.set_params(preprocessor=made["held"][0])
-        # Items are numbered from 0 in both tables: they are other items.
+        # Items are numbered from 0 in both tables, but they are different items.
         model.training_items_ = np.empty((0, 2), np.int64)
         estimate = model.estimate_accuracy(held[0], held[1], annotator=held[2])
         words = "; ".join(

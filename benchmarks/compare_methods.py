@@ -1,16 +1,16 @@
-"""What `compare` says of Pendigits under label noise, beside the truth that it never sees.
+"""`compare` on Pendigits under label noise, beside the truth that it never sees.
 
     python benchmarks/compare_methods.py --data DIR [--seeds 5] [--epochs 15] [--json]
 
-2,500 pairs at prior .2, judged by the paper's annotator, every judgement multiplied by a draw
-from N(1, σ²), σ = .5, and not clipped. `compare` ranks all methods, by
+2,500 pairs at prior 0.2, judged by the paper's annotator, every judgement multiplied by a draw
+from N(1, σ²), σ = 0.5, and not clipped. `compare` ranks all methods, by
 three folds and 15 epochs, so that a table takes minutes on two cores.
 
 The intervals are about the classifiers that were trained in the folds. The truth beside them
 is therefore the mean, over the folds, of these classifiers' accuracies on the labelled test
 split, at the same prior:
 
-    .2 × (share of positives decided positive) + .8 × (share of negatives decided negative),
+    0.2 × (share of positives decided positive) + 0.8 × (share of negatives decided negative),
 
 all test instances of either class in use. That mean is itself from some 2,200 instances; its
 standard error is reported, and coverage is counted twice: of the accuracy measured on the test
@@ -46,7 +46,7 @@ class Truth:
         self.right: dict[str, list[NDArray[np.bool_]]] = defaultdict(list)
 
     def add(self, models: Mapping[str, Decide]) -> None:
-        """Note the decisions of one fold's models."""
+        """Record the decisions of one fold's models."""
         for name, decide in models.items():
             self.right[name].append((decide(self.instances) > 0) == self.positive)
 
@@ -102,7 +102,7 @@ def covers(row: dict[str, Any], allowed: float) -> bool:
 
 
 def summary(studies: list[dict[str, Any]]) -> dict[str, Any]:
-    """Coverage over methods and seeds; who came first; what the ties were worth."""
+    """Coverage over methods and seeds, the best methods, and the true gaps of ties."""
     rows = [row for study in studies for row in study["methods"]]
     best = [study["methods"][0] for study in studies]
     gaps = [

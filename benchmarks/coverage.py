@@ -7,15 +7,15 @@ Every cell simulates tables of pairs with a calibrated annotator,
     logit r = μ u + logit π₊,   u ~ N(±μ/2, 1) by class, so that r = P(y=+1 | u),
 
 and a classifier that sees what the annotator sees: it decides by r > ½, and errors are
-made by turning decisions at random, those of both kinds alike (symmetric), positive ones
-alone (misses), negative ones alone (alarms). How often they are turned is set so that
+made by flipping decisions at random, of both kinds alike (symmetric), positive ones
+only (misses), or negative ones only (alarms). The rate of flips is set so that
 the probability of a wrong decision, P(h ≠ y), is 2% or 12% exactly. Decisions depend on
 the class through u alone, as those of any classifier do; one that knew more of the class
 than u tells would disagree with a calibrated annotator. 12% of misses cannot be reached
-at prior .1.
+at prior 0.1.
 
 Widths are compared with ConfDiff's normal interval on the same tables: with the prior
-that the similarities imply at priors .1 and .2, with the known prior at .5.
+that the similarities imply at priors 0.1 and 0.2, with the known prior at 0.5.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ class Cell:
     kind: str
 
     def turned(self) -> tuple[float, float]:
-        """How often positive and negative decisions are turned, for P(h ≠ y) = error."""
+        """Rates at which positive and negative decisions are flipped, for P(h ≠ y) = error."""
         normal, prior = NormalDist(), self.prior
         cut = -math.log(prior / (1 - prior)) / self.separation
         missed = normal.cdf(cut - self.separation / 2)
         alarmed = 1 - normal.cdf(cut + self.separation / 2)
         excess = self.error - prior * missed - (1 - prior) * alarmed
-        # What turning every positive, and every negative, decision adds to the error.
+        # What flipping every positive, and every negative, decision adds to the error.
         by_misses = prior * (1 - missed) - (1 - prior) * alarmed
         by_alarms = (1 - prior) * (1 - alarmed) - prior * missed
         if self.kind == "symmetric":
@@ -74,7 +74,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Row:
-    """What was measured in a cell; `above` and `below` are the shares of intervals that miss."""
+    """Measurements of a cell; `above` and `below` are the shares of intervals that miss."""
 
     separation: float
     prior: float

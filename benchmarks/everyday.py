@@ -1,4 +1,4 @@
-"""What a fit costs beside the loop that one would write, and how soon it is as good as 0.1.
+"""The cost of a fit beside a hand-written loop, and its time to the accuracy of 0.1.
 
     python benchmarks/everyday.py [--rounds 5] [--json]
     python benchmarks/everyday.py --data DIR --seeds 5      # time to the same accuracy as well

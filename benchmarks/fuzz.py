@@ -5,7 +5,7 @@
 Needs ``pip install ".[fuzz]"`` in a clone (Linux). The readers are those of ``tests/fuzz``.
 Each runs in a process of its own, with bounds on memory and on the time of an input, from
 the inputs kept in ``tests/fuzz/corpus``; what it finds is left in ``--work``. An input
-that fails is printed with its file: mend the reader, and add the file to the corpus, where
+that fails is printed with its file: fix the reader, and add the file to the corpus, where
 ``tests/test_fuzz.py`` replays it.
 """
 
@@ -54,7 +54,7 @@ def readers() -> list[str]:
 
 
 def run(name: str, work: Path, seconds: int, seed: int) -> bool:
-    """Fuzz one reader in a process of its own; whether all went well."""
+    """Fuzz one reader in its own process; return whether it succeeded."""
     command = [sys.executable, __file__, name, "--child", f"--work={work}"]
     command += [f"--seconds={seconds}", f"--seed={seed}"]
     # atheris ends its process without cleaning up, so the folder it works in is made here.
@@ -112,7 +112,7 @@ def fuzz(name: str, work: Path, seconds: int, seed: int) -> None:
 
 
 def mutator(atheris, mutate):
-    """Half of the time what the harness knows of its format, half of the time any bytes."""
+    """Mutate by the format that the harness knows half of the time, else any bytes."""
 
     def custom(data: bytes, largest: int, seed: int) -> bytes:
         changed = mutate(data, seed) if seed % 2 else None

@@ -1,11 +1,11 @@
-"""Everything that is known in one table, beside each part of it alone.
+"""Statements of all kinds in one table, beside each kind alone.
 
     python benchmarks/mixed.py --data FOLDER [--seeds 5] [--sets optdigits pendigits letter]
 
 Of 2,000 items: 100 pairs with soft answers, 100 with "the same class or not", 100 comparisons, 20
 labels, and the shares of positives of two groups of 200 items each. Soft answers are those of a
 network that was trained on all labels for ten epochs, hard ones are drawn from them. Accuracy is
-that on the rest of the data set. Parts that leave the level or the side open are told the prior.
+that on the rest of the data set. Parts that leave the level or the side open are given the prior.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def parts_of(r: Any, rng: np.random.Generator) -> dict[str, Judgements]:
 
 
 def accuracies(name: str, seed: int, data: str | None, options: dict[str, Any]) -> dict[str, float]:
-    """Of each part, and of all of them together."""
+    """Test accuracy of each part, and of all of them together."""
     loaded = load(name, data=data)
     x, positive = as_features(loaded.x, loaded.spec), loaded.spec.is_positive(loaded.y)
     scaled = (x - x.mean(0)) / np.maximum(x.std(0), 1e-6)

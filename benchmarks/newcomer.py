@@ -33,7 +33,7 @@ FEATURES = 5
 
 @dataclass
 class Case:
-    """A table as somebody brings it, and how they type the commands."""
+    """A newcomer's table, and the options of their commands."""
 
     name: str
     reasons: tuple[str, ...]
@@ -140,13 +140,13 @@ def cases() -> list[Case]:
 
 
 def typed(*line: object) -> tuple[int, str]:
-    """Run a command; its exit code and what it printed."""
+    """Run a command; return its exit code and output."""
     result = CliRunner().invoke(app, [str(part) for part in line])
     return result.exit_code, " ".join(result.output.split())
 
 
 def run(case: Case, folder: Path) -> bool:
-    """Type the commands, print a line a command; whether none was silent and wrong."""
+    """Run the commands and print a line for each; return whether none was silent and wrong."""
     case.write(case.features, folder / "items.csv")
     write_pairs(case.table, folder / "pairs.csv")
     write_pairs(case.held_out, folder / "held_out.csv")

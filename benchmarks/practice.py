@@ -2,11 +2,11 @@
 
     python benchmarks/practice.py --data DIR [--seeds 5] [--json]
 
-Optdigits, Pendigits and Letter: 1,200, 2,500 and 4,000 pairs at prior .2, judged by the
-paper's annotator, tested on the stratified test subset at .2. Then Pendigits with half of
+Optdigits, Pendigits and Letter: 1,200, 2,500 and 4,000 pairs at prior 0.2, judged by the
+paper's annotator, tested on the stratified test subset at 0.2. Then Pendigits with half of
 the similarities and half of the differences removed, every pair keeping at least one;
 breast cancer with few pairs; two moons whose annotator has a balanced population in mind,
-while pairs and test are at prior .1; and Letter with gradient boosting as the model.
+while pairs and test are at prior 0.1; and Letter with gradient boosting as the model.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def benchmark_task(name: str, data: Path | None, seed: int) -> Task:
 
 
 def halved(labels: PairLabels, seed: int) -> PairLabels:
-    """Half of the similarities and half of the differences, one at least of each pair."""
+    """Half of the similarities and half of the differences, at least one of each pair."""
     n = len(labels)
     order = permutation(stream(seed, "halved"), n)
     similarity, difference = np.array(labels.similarity), np.array(labels.difference)
@@ -79,7 +79,7 @@ def few_pairs_task(n: int, seed: int) -> Task:
 
 
 def moons_task(seed: int, n: int = 2_000, prior: float = 0.1) -> dict[str, Any]:
-    """Two moons judged by balanced posteriors, met at prior .1."""
+    """Two moons judged by balanced posteriors, tested at prior 0.1."""
     x, y = make_moons(40_000, noise=0.3, random_state=seed)
     x, positive = x.astype(np.float32), y == 1
     balanced = MLPClassifier((50, 50), max_iter=60, random_state=seed).fit(x[:20_000], y[:20_000])
@@ -111,7 +111,7 @@ def fitted(task: Task, seed: int, labels: PairLabels | None = None, **options: A
 
 
 def moons(seed: int) -> list[float]:
-    """With target_prior, without, supervised; the annotator at prior .1; if it was warned."""
+    """Accuracy with target_prior, without, supervised, of the annotator; whether `fit` warned."""
     task = moons_task(seed)
     pairs, labels = task["pairs"], task["labels"]
     shifted = PairClassifier(prior=0.1, target_prior=0.1, random_state=seed).fit(pairs, labels)

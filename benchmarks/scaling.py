@@ -7,8 +7,8 @@
 `pairs` fits the linear model for one epoch, in memory and from the file, each fit in a process
 of its own. `workers` runs twelve trainings of the digits grid in one and in two processes, and
 one training under torchrun with one and with two ranks. Both add rows to a CSV file. `model`
-reads these files, takes the least of repeated measurements, lays a line through them without the
-points that are held out, and says how far off it is at those.
+reads these files, takes the least of repeated measurements, fits a line to them without the
+held-out points, and prints its error at those.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def write_tables(folder: Path, pairs: int) -> None:
     with open_rows(folder / "pairs.parquet", columns) as rows:
         for start in range(0, pairs, ROW_GROUP):
             left = rng.integers(0, ITEMS, min(ROW_GROUP, pairs - start))
-            # Any other item: nothing is paired with itself.
+            # Any other item: no item is paired with itself.
             right = (left + rng.integers(1, ITEMS, len(left))) % ITEMS
             ends = np.stack([left, right], 1)
             labels = PairLabels.from_posteriors(*r[ends].T).to_array()
@@ -82,7 +82,7 @@ def fit_in_memory(folder: Path) -> Row:
         model="linear", epochs=1, random_state=0, device="cpu", preprocessor=items
     )
     classifier.fit(table.ids(), table)
-    return told_of(classifier, read, time.perf_counter() - start)
+    return measurements(classifier, read, time.perf_counter() - start)
 
 
 def fit_streamed(folder: Path) -> Row:
@@ -98,10 +98,10 @@ def fit_streamed(folder: Path) -> Row:
     table = survey_for(classifier, file, folder)
     read = time.perf_counter() - start
     fit_table(classifier, table)
-    return told_of(classifier, read, time.perf_counter() - start)
+    return measurements(classifier, read, time.perf_counter() - start)
 
 
-def told_of(classifier: Any, read: float, total: float) -> Row:
+def measurements(classifier: Any, read: float, total: float) -> Row:
     epoch = sum(row["seconds"] for row in classifier.history_)
     return {
         "read_seconds": round(read, 4),
@@ -179,12 +179,12 @@ def environment() -> dict[str, str]:
 
 
 def load() -> Row:
-    """What else the machine does: processes that wait for a core, over the last minute."""
+    """Load of the machine over the last minute."""
     return {"load": round(os.getloadavg()[0], 2)}
 
 
 def apart(function: str, argument: str) -> Row:
-    """What a function of this file returns, called in a process of its own."""
+    """Call a function of this file in a separate process, and return its row."""
     words = [sys.executable, __file__, "call", function, argument]
     load_before = load()
     done = subprocess.run(
@@ -220,7 +220,7 @@ def least(path: Path, by: str, only: Row, key: str) -> Points:
 
 
 def line(points: Points) -> tuple[float, float]:
-    """Intercept a and slope b of a + b·n, all relative errors weighing the same."""
+    """Intercept a and slope b of a + b·n, with equal weights on relative errors."""
     n, value = (np.array(side, float) for side in (list(points), list(points.values())))
     design = np.stack([np.ones_like(n), n], 1) / value[:, None]
     a, b = np.linalg.lstsq(design, np.ones_like(n), rcond=None)[0]
@@ -228,7 +228,7 @@ def line(points: Points) -> tuple[float, float]:
 
 
 def checked(points: Points, held_out: int) -> Row:
-    """The line without the held-out point, and what it says there."""
+    """The line without the held-out point, and its prediction there."""
     a, b = line({n: value for n, value in points.items() if n != held_out})
     row = {"fixed": a, "each": b}
     if held_out in points:

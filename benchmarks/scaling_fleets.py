@@ -6,7 +6,7 @@
 
 By default the paper's network on instances of MNIST's size (784 features, random), 15,000 pairs
 in batches of 256, twenty models a group. One process for each size, so that peak memory is its
-own. `--held-out` is measured, too, but left out of the line through the others:
+own. `--held-out` is measured too, but left out of the line through the others:
 
     milliseconds = a + b · models
 

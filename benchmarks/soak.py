@@ -9,10 +9,10 @@ Two processes run side by side and are looked at from a third, every five second
   it, predicts a file, streams a fit from Parquet, trains a small grid into a run store;
   again and again, in one process.
 - *studio*: the server, with ten annotators who answer all the time, and whose pages are
-  opened anew every minute.
+  reopened every minute.
 
 The first fifth is warm-up. The rest is cut into quarters: "growth" is the median of the last
-quarter less that of the first, beside the medians themselves.
+quarter minus that of the first, beside the medians themselves.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ ANNOTATORS, RATE = 10, 5.0
 
 @dataclass
 class Watched:
-    """A process and what was seen of it."""
+    """A process and its samples."""
 
     name: str
     pid: int
@@ -63,7 +63,7 @@ class Watched:
 
 
 def work(folder: Path, seconds: float) -> int:
-    """Rounds of everything that a user does, in this process; how many there were."""
+    """Repeat everything that a user does, in this process; return the number of rounds."""
     import numpy as np
 
     from pairlearn.data.simulation import simulate
@@ -103,7 +103,7 @@ def work(folder: Path, seconds: float) -> int:
 
 
 async def answer(port: int, tokens: list[str], seconds: float) -> int:
-    """Answer in the studio; everybody comes in anew each minute."""
+    """Answer in the studio; all annotators reconnect every minute."""
     answers, end = 0, time.monotonic() + seconds
     while (left := end - time.monotonic()) > 0:
         people = [Annotator(port, token) for token in tokens]

@@ -56,7 +56,7 @@ def read(name: str, data: str) -> tuple[Floats, Floats, NDArray[np.bool_]]:
 
 
 def answers(r: Floats, q: Floats, mode: str) -> tuple[PairLabels, PairLabels]:
-    """What the annotator says, and the same with certainty at the ends of the scale."""
+    """The annotator's answers, and the same with certainty at the ends of the scale."""
     exact = PairLabels.from_posteriors(r, q)
     if mode == "exact":
         return exact, exact

@@ -28,7 +28,7 @@ import numpy as np
 CHUNK = 500_000
 """Pairs of a row group."""
 PEAK_MIB, RATIO = 1536, 0.8
-"""What a streamed fit may take, and its least share of the speed in memory."""
+"""Limit on the memory of a streamed fit, and on its share of the speed in memory."""
 
 
 def peak_mib(whose: int = resource.RUSAGE_SELF) -> int:
@@ -38,7 +38,7 @@ def peak_mib(whose: int = resource.RUSAGE_SELF) -> int:
 
 
 def own_mib(pid: int) -> int:
-    """Resident size of a process without files that are mapped; 0 where that is not told."""
+    """Resident size of a process without mapped files; 0 where the system does not report it."""
     try:
         status = Path(f"/proc/{pid}/status").read_text()
     except OSError:
@@ -61,7 +61,7 @@ def write_tables(folder: Path, pairs: int, items: int, features: int) -> None:
         with open_rows(folder / f"{name}.parquet", columns) as rows:
             for start in range(0, count, CHUNK):
                 left = rng.integers(0, items, min(CHUNK, count - start))
-                # Any other item: nothing is paired with itself.
+                # Any other item: no item is paired with itself.
                 right = (left + rng.integers(1, items, len(left))) % items
                 ends = np.stack([left, right], 1)
                 labels = PairLabels.from_posteriors(*r[ends].T).to_array()
@@ -75,7 +75,7 @@ def classifier_of(args: argparse.Namespace) -> Any:
 
 
 def in_memory(folder: Path, args: argparse.Namespace, watch: Any) -> Any:
-    """Fit to tables that were read."""
+    """Fit to tables in memory."""
     from pairlearn.tables import read_items, read_pairs
 
     table = read_pairs(folder / "pairs.parquet")
@@ -92,18 +92,18 @@ def streamed(folder: Path, args: argparse.Namespace, watch: Any) -> Any:
     return fit_file(classifier, *files, progress=watch, scratch=folder)
 
 
-def fitted(what: str, folder: Path, args: argparse.Namespace) -> dict[str, Any]:
-    """Fit in this process, and say how it went."""
+def fitted(task: str, folder: Path, args: argparse.Namespace) -> dict[str, Any]:
+    """Fit in this process, and report speed, memory and accuracy."""
     from pairlearn.tables import read_items
 
     before = peak_mib()
     start, spent = time.perf_counter(), []
-    classifier = {"memory": in_memory, "stream": streamed}[what](
+    classifier = {"memory": in_memory, "stream": streamed}[task](
         folder, args, lambda *_: spent.append(time.process_time())
     )
     total = time.perf_counter() - start
     peak = peak_mib()
-    if what == "stream":
+    if task == "stream":
         classifier.save(folder / "model")
     in_epochs = sum(row["seconds"] for row in classifier.history_)
     items = read_items(folder / "items.npy")
@@ -119,9 +119,9 @@ def fitted(what: str, folder: Path, args: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def commanded(what: str, folder: Path, args: argparse.Namespace) -> dict[str, Any]:
-    """Run a command in a process below this one, and say how it went."""
-    command, size = what.split("-")
+def commanded(task: str, folder: Path, args: argparse.Namespace) -> dict[str, Any]:
+    """Run a command in a child process, and report its time and memory."""
+    command, size = task.split("-")
     count = args.pairs if size == "all" else args.pairs // 10
     words = [command, str(folder / "model")]
     if command == "evaluate":
@@ -153,36 +153,36 @@ def commanded(what: str, folder: Path, args: argparse.Namespace) -> dict[str, An
     }
 
 
-def worked(what: str, folder: Path, args: argparse.Namespace) -> dict[str, Any]:
-    """What a process of its own does."""
-    if what == "make":
+def worked(task: str, folder: Path, args: argparse.Namespace) -> dict[str, Any]:
+    """The work of a separate process."""
+    if task == "make":
         write_tables(folder, args.pairs, args.items, args.features)
         sizes = {path.name: path.stat().st_size for path in folder.iterdir()}
         return {"MiB_of_pairs": round(sizes["pairs.parquet"] / 2**20)}
-    return (fitted if what in ("memory", "stream") else commanded)(what, folder, args)
+    return (fitted if task in ("memory", "stream") else commanded)(task, folder, args)
 
 
-def apart(what: str, folder: Path, args: argparse.Namespace) -> dict[str, Any]:
-    """The result of a process of its own."""
-    words = [sys.executable, __file__, "--work", what, "--folder", str(folder)]
+def apart(task: str, folder: Path, args: argparse.Namespace) -> dict[str, Any]:
+    """Run `worked` in a separate process, and return its result."""
+    words = [sys.executable, __file__, "--work", task, "--folder", str(folder)]
     for name in ("pairs", "items", "features", "model", "epochs"):
         words += [f"--{name}", str(getattr(args, name))]
     output = subprocess.run(words, check=True, stdout=subprocess.PIPE, text=True).stdout
     result: dict[str, Any] = json.loads(output.splitlines()[-1])
     if not args.json:
-        print(f"{what:>14}  " + ", ".join(f"{k} {v:,}" for k, v in result.items()), flush=True)
+        print(f"{task:>14}  " + ", ".join(f"{k} {v:,}" for k, v in result.items()), flush=True)
     return result
 
 
 def measured(folder: Path, args: argparse.Namespace) -> dict[str, Any]:
-    """Everything, one after the other."""
+    """All measurements, one after the other."""
     report: dict[str, Any] = apart("make", folder, args)
     report |= {"memory": [], "stream": []}
     for _ in range(args.rounds):
-        for what in ("memory", "stream"):
-            report[what].append(apart(what, folder, args))
+        for task in ("memory", "stream"):
+            report[task].append(apart(task, folder, args))
     speeds = {
-        what: [row["pairs_per_second"] for row in report[what]] for what in ("memory", "stream")
+        task: [row["pairs_per_second"] for row in report[task]] for task in ("memory", "stream")
     }
     report["ratios"] = [
         round(stream / memory, 3)
@@ -194,8 +194,8 @@ def measured(folder: Path, args: argparse.Namespace) -> dict[str, Any]:
         for memory, stream in zip(report["memory"], report["stream"], strict=True)
     ]
     report["peak_MiB"] = max(row["peak_MiB"] for row in report["stream"])
-    for what in ("evaluate-tenth", "evaluate-all", "predict-tenth", "predict-all"):
-        report[what] = apart(what, folder, args)
+    for task in ("evaluate-tenth", "evaluate-all", "predict-tenth", "predict-all"):
+        report[task] = apart(task, folder, args)
     report["met"] = report["peak_MiB"] < PEAK_MIB and report["ratio"] >= RATIO
     return report
 

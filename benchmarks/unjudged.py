@@ -37,7 +37,7 @@ def instances(name: str, data: str | None) -> tuple[Any, Any]:
 
 
 def accuracies(name: str, seed: int, pairs: int, data: str | None) -> tuple[float, float, int]:
-    """Without and with the items that nobody judged, and how many of them were learnt from."""
+    """Accuracy without and with unjudged items, and how many of these were used."""
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")  # ten epochs are as in the paper's protocol
     x, positive = instances(name, data)

@@ -55,7 +55,7 @@ SETS = ("breast cancer", "wine", "moons", "digits")
 
 
 def cell(name: str, n: int, seed: int, *, others: bool = True) -> dict[str, Any]:
-    """Test accuracies of one seed, by what was fitted to what; `others` than pairs, too."""
+    """Test accuracies of one seed; with `others`, also from answers other than pairs."""
     x, positive = load(name)
     rng = np.random.default_rng(seed)
     order = rng.permutation(len(x))
@@ -68,7 +68,7 @@ def cell(name: str, n: int, seed: int, *, others: bool = True) -> dict[str, Any]
 
     def accuracy(judgements: Judgements, model: str) -> float:
         options: dict[str, Any] = {"model": model, "random_state": seed, "device": "cpu"}
-        # The items of the test are among those that nobody judged: they are not to be learnt from.
+        # Test items are among the unjudged ones and must not be learnt from.
         fitted = PairClassifier(unjudged="ignore", **options).fit(x, judgements)
         row["chose"] = fitted.model_ if model == "auto" else row["chose"]
         return float(((fitted.decision_function(x[test]) > 0) == positive[test]).mean())
@@ -122,7 +122,7 @@ def table(lines: list[dict[str, Any]]) -> Iterator[str]:
 
 
 def main() -> None:
-    """Fit what is not in the file of lines yet, and print the tables."""
+    """Fit the cells that are missing in the file of lines, and print the tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--sets", default=",".join(SETS), help="with commas between")
     parser.add_argument("--seeds", type=int, default=10, help="how many")

@@ -34,7 +34,7 @@ PRIORS, SEEDS, EPOCHS, PAIRS = (0.2, 0.5), range(5), 200, 4000
 
 @dataclass(frozen=True)
 class Variant:
-    """One way to do it: scale of the features, batch norm of the input, split."""
+    """A variant: scale of the features, batch norm of the input, split."""
 
     name: str
     scale: str = "raw"

@@ -83,7 +83,7 @@ def measured(
 
 
 def fit(model: nn.Module, ends: torch.Tensor, judgements: torch.Tensor, seed: int) -> None:
-    """The ordinary loop; batches follow the seed."""
+    """An ordinary training loop; the seed determines the batches."""
     optimizer = torch.optim.Adam(model.parameters(), 1e-3, weight_decay=1e-5)
     generator = torch.Generator().manual_seed(seed)
     for _ in range(EPOCHS):

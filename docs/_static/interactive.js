@@ -151,7 +151,7 @@ function estimateAccuracy(items, pairs, w) {
   const misfit = ([o, p]) => [[mean[0], o], [mean[2], p]]
     .reduce((total, [s, share]) => total + (isNaN(s) ? 0 : (s - 1 + 2 * share * (1 - share)) ** 2), 0);
   const [o, p] = posteriors(mean[1], sums[1].difference / sums[1].count)
-    .sort((one, two) => misfit(one) - misfit(two))[0];
+    .sort((first, second) => misfit(first) - misfit(second))[0];
   const called = items.filter(positive).length / items.length;
   return called * Math.min(1, p) + (1 - called) * Math.min(1, 1 - o);
 }

@@ -4,7 +4,7 @@
 
 DATA is a folder with cifar10.npz and cifar10h.npz (how many of about 51 people chose each class
 for each test image). Networks that logits.npz does not have yet are trained, several at once, and
-their outputs for the held-out images added to it: delete it to train anew. accuracy.csv and
+their outputs for the held-out images added to it: delete it to train again. accuracy.csv and
 summary.txt are made from it each time, which needs no GPU where nothing has to be trained.
 """
 
@@ -78,7 +78,7 @@ class Cell:
 
     @classmethod
     def parse(cls, name: str) -> Cell:
-        """The cell that `str` names so."""
+        """The cell with this name, as `str` writes it."""
         split, method, answers, seed = name.split()
         return cls(int(seed), split, method, answers)
 
@@ -98,7 +98,7 @@ class Part:
     pairs : array of shape (m, 2)
         Positions in `rows`: every image is left once and right once.
     answered : array of bool, shape (m, 2)
-        Of one person for each pair, whether he takes either image for a positive one.
+        For each pair, whether one person takes either image for a positive one.
     """
 
     rows: NDArray[np.int64]
@@ -148,7 +148,7 @@ class Augmented(nn.Module):
         return self.network(self.changed(x) if self.training else x)
 
     def changed(self, x: Tensor) -> Tensor:
-        """The images as they are seen once."""
+        """The images with a random shift and reflection."""
         n, channels, *size = x.shape
         x = torch.where(torch.rand(n, 1, 1, 1, device=x.device) < 0.5, x, x.flip(-1))
         x = F.pad(x, (self.moved,) * 4)
@@ -215,16 +215,16 @@ def wanted(seeds: int) -> list[Cell]:
 
 
 def start_worker(data: Path, device: str) -> None:
-    """Load what this process trains on."""
+    """Load the data that this process trains on."""
     global _images, _classes, _counts, _device
     torch.set_num_threads(1)
     _images, _classes, _counts = people(data)
     _device = device
-    torch.zeros(1, device=device)  # fails here, if it does, and not in every training
+    torch.zeros(1, device=device)  # if the device fails, it fails here and not in every training
 
 
 def people(data: Path) -> tuple[NDArray[np.float32], NDArray[np.uint8], NDArray[np.uint8]]:
-    """The test images of CIFAR-10, their classes, and what people took them for."""
+    """The test images of CIFAR-10, their classes, and people's labels."""
     cifar10 = load("cifar10", data, download=False)
     test = slice(cifar10.spec.n_train, None)
     return as_images(cifar10.x[test], cifar10.spec), cifar10.y[test], load_cifar10h(data)
@@ -242,7 +242,7 @@ def work(cell: Cell) -> tuple[Cell, NDArray[np.float32], float]:
 
 
 def trained(path: Path) -> dict[Cell, NDArray[np.float32]]:
-    """The outputs for held-out images that there are."""
+    """The stored outputs for held-out images."""
     if not path.exists():
         return {}
     with np.load(path) as archive:
@@ -254,7 +254,7 @@ def rows_of(
     classes: NDArray[np.uint8],
     counts: NDArray[np.uint8],
 ) -> Iterator[dict[str, float | str]]:
-    """What every network reaches on held-out images, and what is said of it without labels."""
+    """Accuracy of every network on held-out images, and its estimates without labels."""
     for cell, z in sorted(logits.items()):
         _, held_out = parts(cell.split, cell.seed, classes, counts)
         chosen = z > 0
