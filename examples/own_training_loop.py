@@ -60,9 +60,9 @@ def judge(positive: Tensor, pairs: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def complete(z: Tensor, z_prime: Tensor, s: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
-    """Fill a missing similarity or difference in from what the model thinks now."""
+    """Fill in a missing similarity or difference from the model's current predictions."""
     p, p_prime = z.detach().sigmoid(), z_prime.detach().sigmoid()
-    # c is missing: of P(different) = 1 − s, the model knows which way round.
+    # c is missing: the model says which way round the pair differs, with P = 1 − s.
     different = (p * (1 - p_prime) + (1 - p) * p_prime).clamp(min=1e-6)
     c_model = (1 - s) * (p_prime - p) / different
     # s is missing: keep the model's sum p + p', as far as the difference allows.
@@ -116,7 +116,7 @@ def accumulate(
 
 
 def main() -> None:
-    """Even from odd, from 250 judged pairs."""
+    """Tell even from odd digits, with 250 judged pairs."""
     torch.manual_seed(0)
     data = load_digits()
     images, digits = torch.tensor(data.images, dtype=torch.float32)[:, None] / 16, data.target

@@ -16,7 +16,7 @@ from pairlearn.tables import read_items, read_pairs
 
 
 def main(folder: Path) -> None:
-    """Tell the story, with its files in a folder."""
+    """Run the example, with its files in a folder."""
     # What the clinic has: measurements of 510 biopsies, and 200 pairs that were compared.
     simulate("breast-cancer", pairs=200, items=510, annotators=3, missing=0.2).write(folder)
     items, table = read_items(folder / "items.csv"), read_pairs(folder / "pairs.csv")
@@ -44,7 +44,7 @@ def main(folder: Path) -> None:
     print(f"malignant ones found: {more.true_positive_rate}")
     print(f"false alarms:         {more.false_positive_rate}")
 
-    # Keep it, load it, predict the biopsies that nobody has compared with anything.
+    # Save it, load it, and predict the biopsies that are in no pair.
     classifier.save(folder / "model", overwrite=True)
     loaded = PairClassifier.load(folder / "model")
     new = items[~np.isin(items.ids, pairs)]
