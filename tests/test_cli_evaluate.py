@@ -167,6 +167,11 @@ def test_known_classes_correct_an_annotator_who_is_too_sure(made: Any, tmp_path:
     assert result["accuracy"]["value"] == pytest.approx(truth, abs=0.02)  # 800 labels
     text = plain(evaluate(folder, *more, pairs=pairs).stdout)
     assert "judgements corrected with 800 known classes: log-odds times 0." in text
+    hard = np.where(both > 0.5, 1.0, 0.0), np.where(both > 0.5, 0.0, np.sign(right - left))
+    write_pairs(changed(simulation.pairs, similarity=hard[0], difference=hard[1]), pairs)
+    result = evaluate(folder, *more, pairs=pairs)
+    assert result.exit_code == 2 and "the answers are yes or no" in plain(result.output)
+    assert measures(folder, pairs=pairs)["plausible"]["labels"] == 0
 
 
 def test_pairs_that_the_model_was_fitted_to(tmp_path: Path) -> None:

@@ -17,6 +17,8 @@ SHARED = 20
 """Pairs that two annotators must share for their answers to be compared."""
 MOST = 30
 """Annotators, those with the most answers, who are compared pairwise."""
+UNTOUCHED, CONSTANT = 0.1, 0.95
+"""Shares of answers in the middle: from the first on they are left out, from the second all are."""
 CLEAR = 3.0
 """Standard errors from which on an effect is not taken for chance."""
 MOST_COARSE = 4
@@ -58,6 +60,25 @@ def without_copies(judged: Judgements) -> tuple[Judgements, list[tuple[str, str]
                 break
     names = [name for name, _ in copies]
     return judged[~np.isin(named(judged.annotator), names)] if copies else judged, copies
+
+
+def untouched(judged: Judgements) -> tuple[Mask, dict[str, float]]:
+    """Mask of rows like sliders that nobody moved, and their share by annotator.
+
+    These are exact middles of both scales, similarity ½ and difference 0, where they are a tenth of
+    an annotator's answers on scales without levels: honest answers hardly ever repeat that point.
+    """
+    names = np.full(len(judged), "") if judged.annotator is None else named(judged.annotator)
+    middle = judged.of("both") & (judged.u == 0.5) & (judged.v == 0)
+    rows, shares = np.zeros(len(judged), bool), {}
+    for name in np.unique(names[middle]).tolist():
+        own = judged.of("both") & (names == name)
+        share = float(middle[own].mean())
+        scale = scale_of(judged.u[own], judged.v[own])
+        if UNTOUCHED < share < CONSTANT and own.sum() >= SHARED and not scale.coarse:
+            rows |= own & middle
+            shares[name] = share
+    return rows, shares
 
 
 def opposed(judged: Judgements) -> list[tuple[str, str]]:
@@ -212,7 +233,7 @@ class Answers:
         root = np.sqrt(count)
         if (fits * root).max(initial=0) < CLEAR:
             return frozenset()
-        stray = (fits * root < CLEAR / 2) & (fits.max() * root > 2 * CLEAR)
+        stray = (fits * root < CLEAR) & ((fits.max() - fits) * root > 2 * CLEAR)
         return frozenset(np.array(self.names)[stray].tolist())
 
     @property

@@ -263,9 +263,8 @@ def learn_link(
     rng = np.random.default_rng(seed)
     order = rng.permutation(len(answers.ends))
     scores = None if log_odds is None else np.asarray(log_odds, np.float64)
-    agreeing, strays = answers.together(), frozenset[str]()
-    if scores is not None and not agreeing.any():
-        strays = answers.strays(scores)
+    agreeing = answers.together()
+    strays = frozenset[str]() if scores is None else answers.strays(scores)
     others = answers.without(strays)
 
     def some(count: int) -> tuple[Answers, Floats | None]:

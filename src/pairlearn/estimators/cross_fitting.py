@@ -24,7 +24,7 @@ import torch
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from pairlearn.annotators.answers import Answers, opposed, without_copies
+from pairlearn.annotators.answers import Answers, opposed, untouched, without_copies
 from pairlearn.annotators.crowd import rough_log_odds, with_errors
 from pairlearn.annotators.link import Link, learn_link
 from pairlearn.annotators.manner import Manner, is_constant
@@ -186,6 +186,15 @@ def learn_annotators(classifier: PairClassifier, table: Table) -> tuple[Table, l
         return table, []
     if classifier.annotators == "ideal":
         return table, []
+    middles, shares = untouched(table.judged)
+    if shares:
+        who = ", ".join(f"{share:.0%} of {name or 'all answers'}" for name, share in shares.items())
+        _warn(
+            f"answers are the exact middle of both scales ({who}), like sliders that nobody moved: "
+            "they are not learnt from. If they mean 'no answer', drop these rows, or the accuracy "
+            "counts them as undecided"
+        )
+        table = replace(table, judged=table.judged[~middles])
     answers = Answers.of(table.judged)
     if len(answers) and all(is_constant(answers.values[rows]) for rows in answers.each()):
         who = "all annotators give" if len(answers.names) > 1 else "the table gives"
@@ -222,15 +231,20 @@ def _warn(message: str) -> None:
 
 
 def _link_of_answers(answers: Answers, table: Table) -> Link:
-    """A first link, from the answers alone or, where nobody confirms anybody, linear scores."""
+    """A first link, from the answers alone unless linear scores of the items contradict it.
+
+    They decide where nobody confirms anybody, and against annotators who agree with each other
+    but not with the items: people who copy each other's guesses do.
+    """
     link = learn_link(answers, seed=table.seed)
+    if len(answers.names) < 2 or (scores := rough_log_odds(answers, table.features)) is None:
+        return link
     believed = np.array([manner.believable for manner in link.manners])
     alone = believed.sum() > 1 and not answers.together()[np.ix_(believed, believed)].any()
-    if alone or link.rivals:
-        scores = rough_log_odds(answers, table.features)
-        if scores is not None:
-            return learn_link(answers, scores, start=link, seed=table.seed).blind
-    return link
+    strays = answers.strays(scores).intersection(np.array(answers.names)[believed])
+    if not (alone or link.rivals or strays):
+        return link
+    return learn_link(answers, scores, start=link, seed=table.seed).blind
 
 
 def _scores_of_folds(

@@ -262,7 +262,15 @@ class HeldPairs(ScoredPairs):
         ]
 
     def recalibrate(self, known: Labelled) -> Recalibration | None:
-        """Correct the judgements by known classes; None if no item of the pairs has one."""
+        """Correct the judgements by known classes; None if no item of the pairs has one.
+
+        ValueError if the answers are hard.
+        """
+        if self.hard:
+            raise ValueError(
+                "the answers are yes or no, which does not show how sure annotators are, so known "
+                "classes cannot correct it: leave out --labelled, or give --labelled to fit"
+            )
         classes = np.full(len(self.items), np.nan)
         classes[known.rows] = known.positive
         at_ends = classes[self.ends]

@@ -334,12 +334,13 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         ``log_odds`` computes those of some items.
         """
+        hard = bool(judged.hard().mean() > 0.5)
         judged = fair(getattr(self, "annotators_", ()), judged)
         needed, places = np.unique(judged.ends, return_inverse=True)
         z = log_odds(needed)[places.reshape(judged.ends.shape)]
         weight = None if (judged.weight == 1).all() else judged.weight
         known = getattr(self, "confidence_", None)
-        return ScoredPairs(z, judged.labels(), weight, judged.ends, self.majority, known)
+        return ScoredPairs(z, judged.labels(), weight, judged.ends, self.majority, known, hard)
 
 
 @dataclass(frozen=True)
@@ -347,7 +348,8 @@ class ScoredPairs:
     """Log-odds ``z`` (n, 2) of both ends of pairs, beside the judgements of the same pairs.
 
     ``ends`` (n, 2) are positions of the items; without ``weight`` (n,) all pairs count alike.
-    ``side`` is the larger class, and ``known`` how confident annotators are, if the model knows it.
+    ``side`` is the larger class, and ``known`` how confident annotators are, if the model knows it;
+    ``hard`` answers, yes or no before any correction, do not show confidence.
     """
 
     z: Floats
@@ -356,6 +358,7 @@ class ScoredPairs:
     ends: Indices
     side: Side | None
     known: Confidence | None
+    hard: bool
 
     @property
     def arguments(self) -> tuple[Floats, Floats, PairLabels]:
@@ -383,4 +386,5 @@ class ScoredPairs:
     def plausible(self, threshold: float = 0.0, confidence: float = 0.95) -> Plausible | None:
         """Range of the accuracy over how confident annotators may be, or as labels show it."""
         options = self.options(confidence) | {"threshold": threshold, "known": self.known}
-        return plausible(*self.arguments, **options)
+        band = plausible(*self.arguments, **options)
+        return replace(band, labels=0) if band is not None and self.hard else band
