@@ -5,11 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from sklearn.base import clone
 
 from pairlearn import PairClassifier, PairLabels
 from pairlearn.annotators import Answers, Crowd, Manner, fair, learn_link, scale_of
-from pairlearn.annotators.answers import untouched
 from pairlearn.annotators.link import Link
 from pairlearn.comparison import compare
 from pairlearn.evaluation import plausible
@@ -294,35 +292,6 @@ def test_the_features_decide_between_two_and_copies_count_once(good):
     test = rng.normal(size=(1000, 4))
     likelier = np.where(3 * test[:, 0] + 2 * test[:, 1] > 1, 1, -1)
     assert (model.predict(test) == likelier).mean() > 0.93
-
-
-def test_the_features_decide_against_two_who_nearly_copy_each_others_guesses():
-    x, _, honest, rng = world(pairs=200)
-    guesses = rng.permutation(honest)
-    nearly = (guesses + 0.02 * rng.normal(size=guesses.shape)).clip([0, -1], [1, 1])
-    ends, who = np.tile(np.arange(400).reshape(-1, 2), (3, 1)), np.repeat(list("abc"), 200)
-    answers = np.concatenate([honest, guesses, nearly])
-    crowd = Crowd.of(Judgements.from_pairs(ends, answers, who), x)
-    assert [(doubt.code, doubt.names) for doubt in crowd.doubts()] == [
-        ("outlying-annotator", ("b", "c"))
-    ]
-    model = PairClassifier(model="linear", preprocessor=x, random_state=0, epochs=60)
-    model.fit(ends, PairLabels(*answers.T), annotator=who)
-    assert [manner.useful for manner in model.annotators_] == [True, False, False]
-
-
-def test_sliders_that_nobody_moved_are_not_learnt_from():
-    x, _, honest, rng = world(pairs=200)
-    ends, lazy = np.arange(400).reshape(-1, 2), rng.random(200) < 0.6
-    answers = np.where(lazy[:, None], [0.5, 0.0], honest)
-    model = PairClassifier(model="linear", preprocessor=x, random_state=0, epochs=60)
-    with pytest.warns(UserWarning, match=r"exact middle of both scales \(.*% of all answers\)"):
-        model.fit(ends, answers)
-    alone = clone(model).fit(ends[~lazy], answers[~lazy])
-    np.testing.assert_array_equal(model.predict(np.arange(400)), alone.predict(np.arange(400)))
-    # On a scale of levels the middle is an answer like the others.
-    levels = np.stack([np.round(answers[:, 0] * 4) / 4, np.round(answers[:, 1] * 2) / 2], 1)
-    assert not untouched(Judgements.from_pairs(ends, levels))[0].any()
 
 
 def test_people_who_contradict_each_other_by_far_leave_a_statement_for_every_pair():

@@ -266,16 +266,16 @@ class HeldPairs(ScoredPairs):
 
         ValueError if the answers are hard.
         """
-        if self.hard:
-            raise ValueError(
-                "the answers are yes or no, which does not show how sure annotators are, so known "
-                "classes cannot correct it: leave out --labelled, or give --labelled to fit"
-            )
         classes = np.full(len(self.items), np.nan)
         classes[known.rows] = known.positive
         at_ends = classes[self.ends]
         if np.isnan(at_ends).all():
             return None
+        if self.hard:
+            raise ValueError(
+                "the answers are yes or no, which does not show how sure annotators are, so known "
+                "classes cannot correct it: leave out --labelled, or give --labelled to fit"
+            )
         return recalibrate(self.labels, *self.z.T, *at_ends.T, weight=self.weight)
 
 
