@@ -191,8 +191,8 @@ def learn_annotators(classifier: PairClassifier, table: Table) -> tuple[Table, l
         who = ", ".join(f"{share:.0%} of {name or 'all answers'}" for name, share in shares.items())
         _warn(
             f"answers are the exact middle of both scales ({who}), like sliders that nobody moved: "
-            "they are not learnt from. If they mean 'no answer', drop these rows, or the accuracy "
-            "counts them as undecided"
+            "they are not learnt from. If they mean 'no answer', drop these rows: the range of the "
+            "accuracy covers both, and the estimate counts them as undecided"
         )
         table = replace(table, judged=table.judged[~middles])
     answers = Answers.of(table.judged)

@@ -17,6 +17,7 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import nn
 
+from pairlearn.annotators.answers import untouched
 from pairlearn.annotators.link import fair
 from pairlearn.columns import Floats, Indices, Mask
 from pairlearn.estimators import instances
@@ -335,12 +336,15 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         ``log_odds`` computes those of some items.
         """
         hard = bool(judged.hard().mean() > 0.5)
+        middles, _ = untouched(judged)
+        decided = self.score_pairs(judged[~middles], log_odds) if middles.any() else None
         judged = fair(getattr(self, "annotators_", ()), judged)
         needed, places = np.unique(judged.ends, return_inverse=True)
         z = log_odds(needed)[places.reshape(judged.ends.shape)]
         weight = None if (judged.weight == 1).all() else judged.weight
         known = getattr(self, "confidence_", None)
-        return ScoredPairs(z, judged.labels(), weight, judged.ends, self.majority, known, hard)
+        labels, side = judged.labels(), self.majority
+        return ScoredPairs(z, labels, weight, judged.ends, side, known, hard, decided)
 
 
 @dataclass(frozen=True)
@@ -349,7 +353,8 @@ class ScoredPairs:
 
     ``ends`` (n, 2) are positions of the items; without ``weight`` (n,) all pairs count alike.
     ``side`` is the larger class, and ``known`` how confident annotators are, if the model knows it;
-    ``hard`` answers, yes or no before any correction, do not show confidence.
+    ``hard`` answers, yes or no before any correction, do not show confidence. ``decided`` are the
+    pairs without answers like untouched sliders, if there are such answers.
     """
 
     z: Floats
@@ -359,6 +364,7 @@ class ScoredPairs:
     side: Side | None
     known: Confidence | None
     hard: bool
+    decided: ScoredPairs | None
 
     @property
     def arguments(self) -> tuple[Floats, Floats, PairLabels]:
@@ -384,7 +390,15 @@ class ScoredPairs:
         return replace(estimate, plausible=self.plausible(confidence=confidence))
 
     def plausible(self, threshold: float = 0.0, confidence: float = 0.95) -> Plausible | None:
-        """Range of the accuracy over how confident annotators may be, or as labels show it."""
+        """Range of the accuracy over how confident annotators may be, or as labels show it.
+
+        Untouched sliders may mean "undecided" or "no answer"; the range covers both.
+        """
         options = self.options(confidence) | {"threshold": threshold, "known": self.known}
         band = plausible(*self.arguments, **options)
+        if band is not None and self.decided is not None:
+            other = replace(self.decided, known=self.known).plausible(threshold, confidence)
+            ends = (band, band if other is None else other)
+            low, high = min(end.low for end in ends), max(end.high for end in ends)
+            band = replace(band, low=low, high=high)
         return replace(band, labels=0) if band is not None and self.hard else band
