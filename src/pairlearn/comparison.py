@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
+from pairlearn.annotators.answers import untouched
 from pairlearn.annotators.link import fair
 from pairlearn.columns import Floats, check_confidence, check_integer
 from pairlearn.estimators import parameters, population
@@ -275,6 +276,8 @@ def _corrected(table: Table, classifier: PairClassifier, seed: int) -> tuple[Tab
         warnings.simplefilter("always")
         _, manners = learn_annotators(classifier, ready)
     notes = [str(warning.message) for warning in caught]
+    if classifier.annotators != "ideal":
+        table = replace(table, judged=table.judged[~untouched(table.judged)[0]])
     if not manners:
         return table, notes
     habits = [f"{m.name or 'the annotator'}: {m.words()}" for m in manners if not m.honest]

@@ -177,8 +177,9 @@ class AnnotatorsWarning(UserWarning):
 def learn_annotators(classifier: PairClassifier, table: Table) -> tuple[Table, list[Manner]]:
     """A table with one corrected statement per pair, and how each annotator answers.
 
-    The table is returned unchanged, without manners, where annotators are taken as ideal: where
-    the classifier says so, and with "auto" where the table gives no reason to do otherwise.
+    Where annotators are taken as ideal there are no manners, and no answer is corrected: where the
+    classifier says so, and with "auto" where the table gives no reason to do otherwise. Untouched
+    sliders are left out unless the classifier says "ideal".
     """
     if not table.in_memory:  # rows that stay in their file are taken as they are
         if classifier.annotators == "learn":
@@ -191,8 +192,7 @@ def learn_annotators(classifier: PairClassifier, table: Table) -> tuple[Table, l
         who = ", ".join(f"{share:.0%} of {name or 'all answers'}" for name, share in shares.items())
         _warn(
             f"answers are the exact middle of both scales ({who}), like sliders that nobody moved: "
-            "they are not learnt from. If they mean 'no answer', drop these rows: the range of the "
-            "accuracy covers both, and the estimate counts them as undecided"
+            "they are not learnt from. If they mean 'no answer', drop these rows from all files"
         )
         table = replace(table, judged=table.judged[~middles])
     answers = Answers.of(table.judged)
