@@ -288,7 +288,7 @@ def test_the_features_decide_between_two_and_copies_count_once(good):
     with pytest.warns(UserWarning, match="counted once"):
         model.fit(ends, PairLabels(*np.concatenate(crowd).T), annotator=who)
     useful = {manner.name: manner.useful for manner in model.annotators_}
-    assert useful["ab"[good]] and not useful["ba"[good]]
+    assert useful["ab"[good]] and not useful["ba"[good]] and not useful["c"]
     test = rng.normal(size=(1000, 4))
     likelier = np.where(3 * test[:, 0] + 2 * test[:, 1] > 1, 1, -1)
     assert (model.predict(test) == likelier).mean() > 0.93

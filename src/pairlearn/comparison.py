@@ -283,8 +283,7 @@ def _corrected(table: Table, classifier: PairClassifier, seed: int) -> tuple[Tab
     habits = [f"{m.name or 'the annotator'}: {m.words()}" for m in manners if not m.honest]
     if habits:
         notes.append(f"answers are corrected before methods are compared; {'; '.join(habits)}")
-    soft = table.judged.soft
-    parts = [fair(manners, table.judged[soft]), table.judged[~soft]]
+    parts = [fair(manners, table.judged[soft := table.judged.soft]), table.judged[~soft]]
     return replace(table, judged=Judgements.concatenate(parts)), notes
 
 

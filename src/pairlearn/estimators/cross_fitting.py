@@ -223,7 +223,10 @@ def learn_annotators(classifier: PairClassifier, table: Table) -> tuple[Table, l
         return replace(table, judged=judged), list(link.manners)
     link = learn_link(answers, scores, start=link, seed=table.seed)
     judged = link.statements(table.judged, answers, scores)
-    return replace(table, judged=judged), list(with_errors(link, answers, scores))
+    manners = {manner.name: manner for manner in with_errors(link, answers, scores)}
+    # Whoever measures with the answers of a copy must know them, too.
+    manners |= {name: replace(manners[original], name=name) for name, original in copies}
+    return replace(table, judged=judged), list(manners.values())
 
 
 def _warn(message: str) -> None:

@@ -274,7 +274,7 @@ class HeldPairs(ScoredPairs):
         if self.hard:
             raise ValueError(
                 "the answers are yes or no, which does not show how sure annotators are, so known "
-                "classes cannot correct it: leave out --labelled, or give --labelled to fit"
+                "classes cannot correct their confidence: leave out --labelled, which fit can use"
             )
         return recalibrate(self.labels, *self.z.T, *at_ends.T, weight=self.weight)
 
