@@ -11,8 +11,9 @@ from pairlearn.paper.execute import execute
 
 
 def make(method="likelihood-abs", **fields):
-    fields = {"prior": 0.2, "seed": 0, "pairs": 60, "epochs": 1, "batch_size": 32} | fields
-    return Run(dataset="digits", method=method, model="linear", window=1, **fields)
+    defaults = {"prior": 0.2, "seed": 0, "pairs": 60, "epochs": 1, "batch_size": 32}
+    fields = defaults | {"model": "linear"} | fields
+    return Run(dataset="digits", method=method, window=1, **fields)
 
 
 METHODS = ("likelihood-abs", "confdiff-abs", "supervised", "sconf-abs")
@@ -33,6 +34,8 @@ def test_fleets_are_a_power_of_two_that_fits_the_largest_runs():
     assert fits(20 * 2**20, [*GRID, make(pairs=60_000)]) < fits(20 * 2**20)
     assert fits(20 * 2**20, [make(batch_size=512)]) < fits(20 * 2**20)
     assert fits(2**40, device="cpu") == 1
+    sizes = [fits(2**40, [make(model=name)]) for name in ("resnet34", "resnet32")]
+    assert sizes == [1, 16], "one ResNet-34 fills a GPU"
     with pytest.raises(ValueError, match=r"takes [\d,]+ MiB and 0 MiB of the device may be used"):
         fits(100)
 

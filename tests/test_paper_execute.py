@@ -269,7 +269,7 @@ runs = st.builds(
     fraction=st.sampled_from([1.0, 0.5]),
     label_noise=st.sampled_from([0.0, 0.1]),
     epochs=st.sampled_from([1, 2]),
-    model=st.just("linear") | st.just("resnet34"),
+    model=st.sampled_from(["linear", "resnet32"]),
 )
 
 
@@ -282,8 +282,8 @@ def test_plans_have_every_run_once_and_keep_to_the_limit(chosen, limit):
         members = [run for group in fleet for run in group]
         assert all(fleet) and fleet
         assert len(fleet) * max(map(len, fleet)) <= limit, "idle places included"
-        if members[0].model == "resnet34":
-            assert len(members) == 1
+        if members[0].model == "resnet32":
+            assert all(len(group) == 1 for group in fleet), "no idle places"
         alike = {(r.n_training_pairs, r.batch_size, r.epochs, r.window, r.model) for r in members}
         assert len(alike) == 1
         for group in fleet:

@@ -60,6 +60,27 @@ def test_equal_fleets_are_equal_to_the_last_bit():
             assert torch.equal(flat(first.module(0, m)), flat(second.module(0, m)))
 
 
+def test_residual_networks_learn_together_what_each_learns_alone():
+    images = np.random.default_rng(4).normal(size=(2 * PAIRS, 3, 8, 8)).astype(np.float32)
+    groups = [
+        Group(ENDS, [member(seed=1), member("sconfconfdiff-abs", seed=2)], seed=3),
+        Group(ENDS[::-1].copy(), [member("confdiff-none", seed=1)], seed=4),
+    ]
+    options = {"batch_size": 16, "precision": "float64", "device": "cpu"}
+    together = Fleet(images, groups, "resnet8", **options)
+    together.fit(2)
+    for g, group in enumerate(groups):
+        for m, one in enumerate(group.members):
+            alone = Fleet(images, [Group(group.pairs, [one], group.seed)], "resnet8", **options)
+            alone.fit(2)
+            torch.testing.assert_close(flat(together.module(g, m)), flat(alone.module()))
+            logits = together.logits(np.arange(20))[g, m]
+            torch.testing.assert_close(logits, alone.logits(np.arange(20))[0, 0])
+    slower = [Group(ENDS, [member(), member(learning_rate=0.1)])]
+    with pytest.raises(ValueError, match="train together with the same rates only"):
+        Fleet(images, slower, "resnet8", **options)
+
+
 # --- evaluation ----------------------------------------------------------------------------
 
 
@@ -226,7 +247,7 @@ def measured(*tests):
         ),
         ({"features": changed(X, np.nan)}, "features are NaN or infinite in row 3"),
         ({"features": X[:, 0]}, r"features must have shape \(N, ...\); got \(120,\)"),
-        ({"groups": measured(ALL, ALL), "model": MLP(DIM)}, "train one at a time"),
+        ({"groups": measured(ALL, ALL), "model": MLP(DIM)}, "your own module trains alone"),
         ({"model": "mpl"}, "model 'mpl' is unknown; choose one of mlp, mlp-bn"),
         ({"precision": "half"}, r"precision must be one of .*; got 'half'"),
         ({"batch_size": 0}, "batch_size must be at least 1; got 0"),

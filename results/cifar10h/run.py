@@ -18,6 +18,7 @@ import warnings
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
+from itertools import product
 from multiprocessing import get_context
 from pathlib import Path
 from statistics import fmean, pstdev, stdev
@@ -37,7 +38,7 @@ from pairlearn.models import ResNet
 
 HERE = Path(__file__).parent
 LOGITS, TABLE, SUMMARY = (HERE / name for name in ("logits.npz", "accuracy.csv", "summary.txt"))
-EPOCHS = 20  # an image is in two pairs, so that it is seen 40 times
+EPOCHS = (120, 20)  # an image is in two pairs, so that it is seen twice in each
 BATCH = 160  # divides the pairs of all splits
 RISKS = ("likelihood-abs", "sconfconfdiff-abs", "confdiff-abs", "sconf-abs")
 SORTS = ("soft", "hard")
@@ -68,19 +69,20 @@ SPLITS = {
 class Cell:
     """One training: `answers` is "soft", "hard", "classes" or "shares"."""
 
+    epochs: int
     seed: int
     split: str
     method: str
     answers: str
 
     def __str__(self) -> str:
-        return f"{self.split} {self.method} {self.answers} {self.seed}"
+        return f"{self.split} {self.method} {self.answers} {self.seed} {self.epochs}"
 
     @classmethod
     def parse(cls, name: str) -> Cell:
         """The cell with this name, as `str` writes it."""
-        split, method, answers, seed = name.split()
-        return cls(int(seed), split, method, answers)
+        split, method, answers, seed, epochs = name.split()
+        return cls(int(epochs), int(seed), split, method, answers)
 
 
 @dataclass(frozen=True)
@@ -174,7 +176,6 @@ def train(
     held_out: Part,
     *,
     device: str,
-    epochs: int = EPOCHS,
 ) -> NDArray[np.float32]:
     """Train one network: its log-odds of the held-out images."""
     supervised = cell.method == "supervised"
@@ -192,7 +193,7 @@ def train(
         learning_rate=1e-3,
         schedule="cosine",
         batch_size=BATCH,
-        epochs=epochs,
+        epochs=cell.epochs,
         device=device,
         random_state=cell.seed,
     )
@@ -203,14 +204,16 @@ def train(
 
 
 def wanted(seeds: int) -> list[Cell]:
-    """All trainings, seed by seed."""
+    """All trainings; the long ones of the likelihood and of supervised learning only."""
     return [
-        Cell(seed, split, method, answers)
+        Cell(epochs, seed, split, method, answers)
+        for epochs in EPOCHS
         for seed in range(seeds)
         for method, answers in KINDS
         for split in SPLITS
         # Classes of equal size leave Sconf without an estimator.
         if (split, method) != ("three", "sconf-abs")
+        and (epochs == min(EPOCHS) or method in ("likelihood-abs", "supervised"))
     ]
 
 
@@ -259,6 +262,7 @@ def rows_of(
         _, held_out = parts(cell.split, cell.seed, classes, counts)
         chosen = z > 0
         row: dict[str, float | str] = {
+            "epochs": cell.epochs,
             "split": cell.split,
             "method": cell.method,
             "answers": cell.answers,
@@ -282,22 +286,19 @@ def summary(rows: list[dict[str, float | str]]) -> str:
     lines = []
     seeds = len({row["seed"] for row in rows})
 
-    def of(split: str, method: str, answers: str) -> list[dict[str, float | str]]:
-        return [
-            row
-            for row in rows
-            if (row["split"], row["method"], row["answers"]) == (split, method, answers)
-        ]
+    def of(*cell: int | str) -> list[dict[str, float | str]]:
+        names = ("epochs", "split", "method", "answers")
+        return [row for row in rows if tuple(row[name] for name in names) == cell]
 
-    for split, about in SPLITS.items():
-        best = [row["accuracy"] for row in of(split, "supervised", "classes")]
+    for epochs, split in product(EPOCHS, SPLITS):
+        best = [row["accuracy"] for row in of(epochs, split, "supervised", "classes")]
         lines += [
-            f"{about.title}: accuracy on held-out images, mean and standard deviation of "
-            f"{seeds} seeds",
+            f"{SPLITS[split].title}, {epochs} epochs: accuracy on held-out images, mean and "
+            f"standard deviation of {seeds} seeds",
             "  method             answers   accuracy        less supervised (standard error)",
         ]
         for method, answers in KINDS:
-            accuracies = [row["accuracy"] for row in of(split, method, answers)]
+            accuracies = [row["accuracy"] for row in of(epochs, split, method, answers)]
             if not accuracies:
                 continue
             line = f"  {method:18} {answers:8} {fmean(accuracies):.4f} ± {pstdev(accuracies):.4f}"

@@ -69,16 +69,17 @@ class MLP(nn.Module):
 class _Block(nn.Module):
     """Two 3×3 convolutions and a shortcut."""
 
-    def __init__(self, inputs: int, outputs: int, stride: int) -> None:
+    def __init__(self, inputs: int, outputs: int, stride: int, groups: int) -> None:
         super().__init__()
-        self.conv1 = nn.Conv2d(inputs, outputs, 3, stride, 1, bias=False)
+        self.conv1 = nn.Conv2d(inputs, outputs, 3, stride, 1, groups=groups, bias=False)
         self.norm1 = nn.BatchNorm2d(outputs)
-        self.conv2 = nn.Conv2d(outputs, outputs, 3, 1, 1, bias=False)
+        self.conv2 = nn.Conv2d(outputs, outputs, 3, 1, 1, groups=groups, bias=False)
         self.norm2 = nn.BatchNorm2d(outputs)
         self.shortcut: nn.Module = nn.Identity()
         if stride != 1 or inputs != outputs:
             self.shortcut = nn.Sequential(
-                nn.Conv2d(inputs, outputs, 1, stride, bias=False), nn.BatchNorm2d(outputs)
+                nn.Conv2d(inputs, outputs, 1, stride, groups=groups, bias=False),
+                nn.BatchNorm2d(outputs),
             )
 
     def forward(self, x: Tensor) -> Tensor:
@@ -95,26 +96,34 @@ class ResNet(nn.Module):
         Channels of an image.
     stages : sequence of (int, int)
         Width and number of blocks of each stage; all but the first halve height and width.
+    copies : int
+        Independent networks side by side: each has its own channels of the images and of all
+        layers, so that its weights are a part of the first axis of every parameter.
     """
 
-    def __init__(self, channels: int, stages: Sequence[tuple[int, int]]) -> None:
+    def __init__(self, channels: int, stages: Sequence[tuple[int, int]], copies: int = 1) -> None:
         super().__init__()
-        inputs = stages[0][0]
-        self.stem = nn.Conv2d(channels, inputs, 3, 1, 1, bias=False)
+        self.stages, self.copies = tuple(stages), copies
+        inputs = copies * stages[0][0]
+        self.stem = nn.Conv2d(copies * channels, inputs, 3, 1, 1, groups=copies, bias=False)
         self.norm = nn.BatchNorm2d(inputs)
         blocks: list[nn.Module] = []
-        for stage, (outputs, count) in enumerate(stages):
+        for stage, (width, count) in enumerate(stages):
             for index in range(count):
                 stride = 2 if stage > 0 and index == 0 else 1
-                blocks.append(_Block(inputs, outputs, stride))
-                inputs = outputs
+                blocks.append(_Block(inputs, copies * width, stride, groups=copies))
+                inputs = copies * width
         self.blocks = nn.Sequential(*blocks)
-        self.head = nn.Linear(inputs, 1)
+        self.head = nn.Linear(stages[-1][0], copies)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Logits (n,) of images (n, channels, 32, 32)."""
-        x = self.blocks(F.relu(self.norm(self.stem(x))))
-        logits: Tensor = self.head(x.mean((2, 3))).squeeze(-1)
+        """Logits (n,) of images (n, channels, 32, 32); (n, copies) of several copies."""
+        x = self.blocks(F.relu(self.norm(self.stem(x)))).mean((2, 3))
+        logits: Tensor
+        if self.copies == 1:
+            logits = self.head(x).squeeze(-1)
+        else:
+            logits = (x.view(len(x), self.copies, -1) * self.head.weight).sum(-1) + self.head.bias
         return logits
 
 
@@ -153,7 +162,7 @@ class ResNet8(ResNet):
 
 
 CONVOLUTIONAL = {"resnet34": ResNet34, "resnet32": ResNet32, "resnet8": ResNet8}
-"""Models for images by name; they train one at a time."""
+"""Models for images by name."""
 _FLAT: dict[str, tuple[Sequence[int], Norm]] = {
     "mlp": ((300, 300, 300), "input"),
     "mlp-bn": ((300, 300, 300), "all"),

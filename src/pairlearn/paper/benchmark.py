@@ -30,6 +30,8 @@ from pairlearn.training.trainer import bind_risk, is_guided
 Result = tuple[Run, dict[str, float]]
 AnnotatorKey = tuple[int, float | None]  # seed, and class prior if not the natural one
 Posteriors = dict[AnnotatorKey, NDArray[np.float32]]
+RESNETS = {"resnet34": 1, "resnet32": 16, "resnet8": 16}
+"""Residual networks that train together on a GPU: a ResNet-34 alone is bound by arithmetic."""
 PlannedFleet = list[list[Run]]  # groups of runs on the same pairs
 
 
@@ -57,13 +59,13 @@ class Benchmark:
     def posteriors(self, runs: Sequence[Run]) -> Posteriors:
         """Train every annotator of the runs; on CUDA those of one prior together."""
         keys = sorted({annotator_of(run) for run in runs}, key=str)
-        batches = [[key] for key in keys]
-        if self.model not in CONVOLUTIONAL and choose_device(self.device).type != "cpu":
-            # The annotators of a fleet learn from equally many instances, so of one prior.
-            batches = list(grouped(keys, lambda key: key[1]).values())
+        on_cpu = choose_device(self.device).type == "cpu"
+        most = 1 if on_cpu else RESNETS.get(self.model, len(keys))
         posteriors: Posteriors = {}
-        for batch in batches:
-            posteriors |= self.annotate(batch)
+        # The annotators of a fleet learn from equally many instances, so of one prior.
+        for alike in grouped(keys, lambda key: key[1]).values():
+            for start in range(0, len(alike), most):
+                posteriors |= self.annotate(alike[start : start + most])
         return posteriors
 
     def annotate(self, batch: Sequence[AnnotatorKey]) -> Posteriors:

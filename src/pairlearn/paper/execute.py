@@ -22,6 +22,7 @@ import torch
 from pairlearn.data import load
 from pairlearn.models import CONVOLUTIONAL, make_model
 from pairlearn.paper.benchmark import (
+    RESNETS,
     Benchmark,
     Checkpoints,
     PlannedFleet,
@@ -49,7 +50,7 @@ def largest_fleet(benchmark: Benchmark, runs: Sequence[Run], free: float | None 
     if device.type != "cuda":
         return MEMBERS_ON_CPU
     if runs[0].model in CONVOLUTIONAL:
-        return 1
+        return RESNETS[runs[0].model]
     if free is None:
         free, _ = torch.cuda.mem_get_info(device)
     # Memory grows with the batch size and the number of pairs.
@@ -85,12 +86,12 @@ def plan_fleets(runs: Sequence[Run], limit: int) -> list[list[list[Run]]]:
     alike = grouped(runs, lambda r: (r.n_training_pairs, r.batch_size, r.epochs, r.window, r.model))
     for members in alike.values():
         groups = list(grouped(members, group_key).values())
-        most = 1 if members[0].model in CONVOLUTIONAL else limit
-        size = min(most, _best_size(groups))
+        # A group's own batch costs residual networks next to nothing.
+        size = 1 if members[0].model in CONVOLUTIONAL else min(limit, _best_size(groups))
         pieces = [
             group[start : start + size] for group in groups for start in range(0, len(group), size)
         ]
-        per_fleet = most // size
+        per_fleet = limit // size
         fleets += [pieces[k : k + per_fleet] for k in range(0, len(pieces), per_fleet)]
     return fleets
 

@@ -30,7 +30,7 @@ from pairlearn.training.groups import (
     check_groups,
     of_members,
 )
-from pairlearn.training.network import Lone, Network, StackedMLP
+from pairlearn.training.network import Lone, Network, StackedMLP, StackedResNet
 from pairlearn.training.objective import Objective
 from pairlearn.training.perceptron import LoneMLP
 from pairlearn.training.ranks import Ranks, current_ranks
@@ -331,10 +331,11 @@ class Fleet:
     def _make_network(self, model: str | nn.Module) -> Network:
         shape = tuple(self.features.shape[1:])
         dtype = torch.bfloat16 if self.precision == "bf16" else self.dtype
-        lone = self.sizes == [1] and self.device.type == "cpu"
-        if isinstance(model, nn.Module) or model in CONVOLUTIONAL or lone:
-            if self.sizes != [1]:
-                raise ValueError("your own module and a ResNet train one at a time")
+        alone = self.sizes == [1]
+        if isinstance(model, nn.Module) and not alone:
+            raise ValueError("your own module trains alone: a fleet of it has one member")
+        convolutional = model in CONVOLUTIONAL
+        if alone and (isinstance(model, nn.Module) or convolutional or self.device.type == "cpu"):
             seed = self.groups[0].members[0].seed
             module = make_model(model, shape, seed) if isinstance(model, str) else model
             if len(shape) == 3:
@@ -345,12 +346,18 @@ class Fleet:
                 # Matrix products with a multiple of eight columns are 4% faster in float32.
                 return LoneMLP(module.to(self.dtype), 8 if dtype == torch.float32 else 1)
             return Lone(module.to(self.dtype), dtype)
+        assert isinstance(model, str)
         seeds = {member.seed for group in self.groups for member in group.members}
-        models = {seed: make_model(model, shape, seed) for seed in seeds}
-        grid: list[list[MLP]] = []
+        models: Any = {seed: make_model(model, shape, seed) for seed in seeds}
+        grid = []
         for group in self.groups:
             row = [models[member.seed] for member in group.members]
-            grid.append(row + row[:1] * (max(self.sizes) - len(row)))  # type: ignore[arg-type]
+            grid.append(row + row[:1] * (max(self.sizes) - len(row)))
+        if convolutional:
+            rates = {(m.learning_rate, m.weight_decay) for g in self.groups for m in g.members}
+            if len(rates) > 1:
+                raise ValueError("residual networks train together with the same rates only")
+            return StackedResNet(grid, dtype)
         return StackedMLP(grid, dtype=dtype, pad_to=16 if dtype == torch.bfloat16 else 1)
 
     def _make_batches(self) -> Batches:

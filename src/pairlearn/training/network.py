@@ -1,15 +1,17 @@
 """The networks of a fleet: G groups of M models, run as one.
 
 The models of a group see the same batch. `StackedMLP` normalises it once for all of them, and
-computes their first layers as one matrix product (R, d) × (d, M·h). `Lone` is any `nn.Module`
-as a fleet of one.
+computes their first layers as one matrix product (R, d) × (d, M·h). `StackedResNet` runs the
+convolutions of all models as grouped ones. `Lone` is any `nn.Module` as a fleet of one.
 """
 
 from __future__ import annotations
 
+import copy
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import pairwise
 
 import torch
@@ -17,7 +19,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from pairlearn.losses import in_full_precision
-from pairlearn.models import MLP
+from pairlearn.models import MLP, ResNet
 from pairlearn.training.ranks import ALONE, RankNorm, Ranks, batch_norms, standardise
 
 Operands = dict[str, Tensor]
@@ -111,7 +113,7 @@ class Lone(Network):
         self, operands: Operands, x: Tensor, weight: Tensor | None = None
     ) -> tuple[Tensor, Statistics]:
         """Logits (1, 1, R) of the module, and no statistics."""
-        instances = x[0] if x.is_floating_point() else x[0].to(self.dtype)
+        instances = self._module_inputs(x if x.is_floating_point() else x.to(self.dtype))
         if instances.ndim == 4:
             instances = instances.contiguous(memory_format=torch.channels_last)
         for norm in self._norms:
@@ -121,7 +123,15 @@ class Lone(Network):
                 logits: Tensor = self.model(instances)
         else:
             logits = self.model(instances)
-        return in_full_precision(logits.reshape(1, 1, -1)), []
+        return in_full_precision(self._as_logits(logits)), []
+
+    def _module_inputs(self, x: Tensor) -> Tensor:
+        """What the module takes, from instances (G, R, ...)."""
+        return x[0]
+
+    def _as_logits(self, logits: Tensor) -> Tensor:
+        """The module's outputs as logits (G, M, R)."""
+        return logits.reshape(1, 1, -1)
 
     def module(self, group: int = 0, member: int = 0) -> nn.Module:
         """The model itself, with its original layers."""
@@ -129,6 +139,50 @@ class Lone(Network):
             norm.release()
         self._norms = []
         return self.model
+
+
+class StackedResNet(Lone):
+    """G × M residual networks of one architecture as one with grouped convolutions.
+
+    A convolution of few channels leaves a GPU idle: eight networks together take a third of the
+    time of one after another. ``models[g][m]`` have the initial weights, and all the same rates.
+    """
+
+    def __init__(self, models: Sequence[Sequence[ResNet]], dtype: torch.dtype) -> None:
+        first = models[0][0]
+        states = [model.state_dict() for group in models for model in group]
+        together = {
+            name: torch.cat([state[name] for state in states]) if tensor.ndim else tensor
+            for name, tensor in states[0].items()
+        }
+        with torch.device("meta"):
+            model = ResNet(first.stem.in_channels, first.stages, copies=len(states))
+        model.load_state_dict(together, assign=True)
+        model = model.to(torch.promote_types(dtype, torch.float32))
+        super().__init__(model.to(memory_format=torch.channels_last), dtype)  # type: ignore[call-overload]
+        self.groups, self.members = len(models), len(models[0])
+        self._copy = partial(copy.deepcopy, first)  # not a part of this module
+
+    def _module_inputs(self, x: Tensor) -> Tensor:
+        """Images (R, G·M·channels, ...): each member has its own copy of the group's."""
+        copied = x.unsqueeze(2).expand(-1, -1, self.members, *x.shape[2:])
+        return copied.transpose(0, 1).flatten(1, 3)
+
+    def _as_logits(self, logits: Tensor) -> Tensor:
+        """Logits (G, M, R) of outputs (R, G·M)."""
+        return logits.T.reshape(self.groups, self.members, -1)
+
+    @torch.no_grad()
+    def module(self, group: int = 0, member: int = 0) -> ResNet:
+        """One of the models as a `ResNet` of its own."""
+        model, number = self._copy().to(self.dtype), group * self.members + member
+        states = super().module().state_dict()
+        own = {
+            name: states[name].chunk(self.groups * self.members)[number] if tensor.ndim else tensor
+            for name, tensor in model.state_dict().items()
+        }
+        model.load_state_dict(own)
+        return model
 
 
 class StackedMLP(Network):
