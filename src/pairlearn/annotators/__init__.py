@@ -9,8 +9,9 @@ from typing import Any
 
 from pairlearn.annotators.answers import Answers
 from pairlearn.annotators.crowd import Crowd, with_errors
-from pairlearn.annotators.link import Link, fair, learn_link
+from pairlearn.annotators.link import Link, learn_link
 from pairlearn.annotators.manner import Manner
+from pairlearn.annotators.measurement import fair
 from pairlearn.annotators.scale import AnswerScale, scale_of
 
 SIMULATED = ("EPOCHS", "Annotator", "add_noise", "judge", "train_annotators")

@@ -19,14 +19,13 @@ multiplied by k, the answers are honest answers to another problem.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from pairlearn.annotators.answers import Answers, named
-from pairlearn.annotators.manner import Manner
+from pairlearn.annotators.answers import Answers
+from pairlearn.annotators.manner import COST, Manner
 from pairlearn.annotators.scale import HONEST, LEFT, POSTERIORS, RIGHT, SIZE, STEP
 from pairlearn.columns import Floats, Indices
 from pairlearn.judgements import Judgements
@@ -42,6 +41,12 @@ NEVER = 1e-300
 """Least density, where believed annotators contradict each other completely."""
 TRIAL = 300
 """Pairs on which starting points are compared."""
+SOONER = (0, 5)
+"""Steps after which leans are possible, tried beside a climb without any. Until positives are known
+to be rare that looks like a lean; real leans are found best from the start."""
+ANYWHERE = (1 + (0.5 - POSTERIORS) / 2)[None] / SIZE
+"""A distribution of posteriors to start from. Exchanged classes give the same answers, so that from
+a symmetric start both classes would stay equally frequent."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +70,12 @@ class Link:
     def naive(cls, answers: Answers) -> Link:
         """A link that believes everybody: answers combine to their mean."""
         manners = tuple(Manner.believed(name) for name in answers.names)
-        return cls(manners, np.full((1, SIZE), 1 / SIZE), np.empty(0))
+        return cls(manners, ANYWHERE, np.empty(0))
+
+    @property
+    def leans(self) -> int:
+        """Number of leans."""
+        return sum(amount != 0 for manner in self.manners for _, amount in manner.bends)
 
     @property
     def blind(self) -> Link:
@@ -191,6 +201,7 @@ def _improve(
     log_odds: Floats | None,
     state: _State,
     known: frozenset[str] = frozenset(),
+    leans: bool = True,
 ) -> Link:
     """The maximisation step; annotators in `known` keep their manners."""
     borrows = log_odds is not None or len(link.manners) > 1
@@ -202,6 +213,7 @@ def _improve(
             state.honest[number],
             state.typical[answers.by(number)],
             borrows,
+            leans,
         )
         for number, manner in enumerate(link.manners)
     )
@@ -271,17 +283,27 @@ def learn_link(
         chosen = np.sort(order[:count])
         return others.part(chosen), None if scores is None else scores[chosen]
 
-    small, rest = some(TRIAL), some(PAIRS)
-    starts = [] if start is None or start.rivals else [start.manners]
-    if not starts or len(answers.names) > 1:
-        starts = _starts(answers) + starts
-    starts = [tuple(m.astray if m.name in strays else m for m in manners) for manners in starts]
-    trials = [_climb(_begin(m, scores), *small, iterations // 3, strays) for m in starts]
+    small, rest, first = some(TRIAL), some(PAIRS), iterations // 3
+
+    def tried(manners: tuple[Manner, ...], held: int) -> Link:
+        manners = tuple(m.astray if m.name in strays else m for m in manners)
+        return climb(_begin(manners, scores), *small, first, strays, held)
+
+    def worth(link: Link) -> float:
+        return link.fit - COST * link.leans / len(small[0].ends)
+
+    known = () if start is None or start.rivals else start.manners
+    trials = [tried(known, held) for held in (0, first) if known]
+    if not known or len(answers.names) > 1:
+        trials = [tried(manners, first) for manners in _starts(answers)] + trials
     if scores is not None and len(answers.names) > 1:
         # What was learnt before is ahead at first, so the best two go on to the end.
-        trials.sort(key=lambda link: link.fit)
-        trials[-2:] = [_climb(link, *small, iterations, strays) for link in trials[-2:]]
-    best = max(trials, key=lambda link: link.fit)
+        trials.sort(key=worth)
+        trials[-2:] = [climb(link, *small, iterations, strays) for link in trials[-2:]]
+    best = max(trials, key=worth)
+    vague = tuple(manner.vague for manner in best.manners)
+    steps = (*SOONER, first) if best.leans else SOONER
+    best = max(best, *(tried(vague, held) for held in steps), key=worth)
     useful = [manner.useful for manner in best.manners]
     different = [link for link in trials if [m.useful for m in link.manners] != useful]
     # Where no two confirm each other, whoever would be as believable alone is a rival.
@@ -298,7 +320,7 @@ def learn_link(
     rivals = unconfirmed or any(link.fit > best.fit - CLOSE_CALL for link in different)
     if start is None or start.rivals:
         best = _polished(best, *small, iterations // 4, strays)
-    best = _climb(best, *rest, iterations, strays)
+    best = climb(best, *rest, iterations, strays)
     return replace(best, rivals=rivals, unconfirmed=unconfirmed)
 
 
@@ -325,11 +347,13 @@ def _begin(manners: tuple[Manner, ...], scores: Floats | None) -> Link:
     if scores is not None or len(manners) > 1:
         manners = tuple(replace(m, borrowed=max(m.borrowed, 0.02)) for m in manners)
     if scores is None:
-        return Link(manners, np.full((1, SIZE), 1 / SIZE), np.empty(0))
+        return Link(manners, ANYWHERE, np.empty(0))
     edges = np.unique(np.quantile(scores, np.linspace(0, 1, BINS + 1)[1:-1]))
     bins = np.digitize(scores, edges)
     middle = np.array([np.median(scores[bins == b]) for b in range(len(edges) + 1)])
-    return Link(manners, _spread_out(1 / (1 + np.exp(-middle.clip(-30, 30))), 6.0), edges)
+    believed = _spread_out(1 / (1 + np.exp(-middle.clip(-30, 30))), 6.0)
+    # Half of it anywhere: log-odds may know the order of the items only.
+    return Link(manners, (believed + 1 / SIZE) / 2, edges)
 
 
 def _polished(
@@ -341,7 +365,8 @@ def _polished(
         changed: dict[str, Any] = {f"{word}_form": form, f"{word}_amount": amount}
         other = replace(link.manners[number], **changed)
         manners = (*link.manners[:number], other, *link.manners[number + 1 :])
-        return _climb(replace(link, manners=manners), answers, scores, iterations, known)
+        changed_link = replace(link, manners=manners)
+        return climb(changed_link, answers, scores, iterations, known, iterations // 2)
 
     for number in range(len(link.manners)):
         for word in ("same", "right"):
@@ -362,86 +387,23 @@ def _polished(
     return link
 
 
-def _climb(
+def climb(
     link: Link,
     answers: Answers,
     scores: Floats | None,
     iterations: int,
     known: frozenset[str] = frozenset(),
+    held: int = 0,
 ) -> Link:
-    """Expectation maximisation until the likelihood no longer grows."""
-    for _ in range(iterations):
+    """Expectation maximisation until the likelihood no longer grows.
+
+    Annotators in `known` keep their manners, and in the first steps, so many as `held`, everybody
+    keeps their leans.
+    """
+    for number in range(iterations):
         state = expect(link, answers, scores)
-        done = abs(state.fit - link.fit) < 1e-4
-        link = _improve(link, answers, scores, state, known)
+        done = abs(state.fit - link.fit) < 1e-4 and not number < held < iterations
+        link = _improve(link, answers, scores, state, known, number >= held)
         if done:
             break
     return link
-
-
-CLOSE = 0.005
-"""Variances of answers far below this get the same weight in measurements."""
-MOST_GUESSES = 0.5
-"""Share of guesses above which an annotator is left out of measurements, if others have more
-information: an error in that share would do more harm than the answers do good."""
-
-
-def fair(manners: Sequence[Manner], judgements: Judgements) -> Judgements:
-    """Judgements to measure with: unbiased if annotators have these manners.
-
-    Leans are removed. Guesses, as far as the answers themselves show them, get little weight, and
-    their mean contribution is subtracted. Annotators without information, or with little compared
-    to others, are left out, and so are rows without a similarity or a difference. Nothing here
-    depends on the classifier whose accuracy is measured. Unknown annotators are believed, unless
-    they always give the same answer; without manners, a table of one annotator stays as it is.
-
-    Examples
-    --------
-    >>> judgements = Judgements.from_pairs([[0, 1], [2, 3]], [[0.7, 0.3], [0.6, 0.5]])
-    >>> fair([Manner("", random=0.0, right_form="shift", right_amount=0.2)], judgements).v.round(2)
-    array([0.1, 0.3])
-    """
-    names = judgements.annotator
-    if not manners and (names is None or len(np.unique(named(names))) < 2):
-        return judgements
-    judgements = judgements[judgements.soft]
-    answers = Answers.of(judgements)
-    by_name = {manner.name: manner for manner in manners}
-    start = []
-    for number, name in enumerate(answers.names):
-        values = answers.values[answers.by(number)]
-        manner = by_name.get(name)
-        # A manner that was learnt on another scale does not apply.
-        if manner is None or not manner.suits(values):
-            manner = Manner.unknown(name, values)
-        start.append(manner)
-    link = Link(tuple(start), np.full((1, SIZE), 1 / SIZE), np.empty(0))
-    some = answers.part(answers.spread(PAIRS))
-    link = _climb(link, some, None, 40, frozenset(answers.names))
-    state = expect(link, answers, None)
-    values, weight = answers.values.copy(), np.zeros(len(answers))
-    least = min(float(manner.noise().mean()) for manner in link.manners)
-    information = [len(rows) * (1 - manner.guesses) ** 2 * manner.useful
-                   for rows, manner in zip(answers.each(), link.manners, strict=True)]  # fmt: skip
-    doubtful = [manner.guesses > MOST_GUESSES for manner in link.manners]
-    enough = 2 * np.dot(information, np.invert(doubtful)) > np.sum(information)
-    for number, manner in enumerate(link.manners):
-        rows = answers.by(number)
-        if not manner.useful or (enough and doubtful[number]):
-            continue
-        corrected = manner.inverse(answers.values[rows], state.mean[answers.pair[rows]])
-        sure = state.sure[rows]
-        if manner.guesses > 0.01:
-            doubt = sure * (1 - sure)
-            share = float(doubt.sum() / sure.sum())
-            guessed = np.nansum(doubt[:, None] * corrected, 0) / max(doubt.sum(), 1e-9)
-            corrected = (corrected - share * guessed) / (1 - share)
-        values[rows] = corrected
-        weight[rows] = sure * (least + CLOSE) / (float(manner.noise().mean()) + CLOSE)
-    values[answers.turned, 1] *= -1
-    kept = weight > 0
-    return replace(
-        judgements,
-        values=np.where(np.isnan(values), judgements.values, values),
-        weight=judgements.weight * weight,
-    )[kept if kept.any() else slice(None)]

@@ -125,6 +125,12 @@ class Manner:
         return self.useful and self.guesses < 0.5
 
     @property
+    def vague(self) -> Manner:
+        """The same guesses, with the spread of a starting point and without leans."""
+        s, c = np.maximum([0.02, 0.06], self.floors).tolist()
+        return replace(self, same_variance=s, right_variance=c, same_amount=0.0, right_amount=0.0)
+
+    @property
     def astray(self) -> Manner:
         """The same scale, but nearly all answers belong to other pairs."""
         return self if self.constant else replace(self, random=0.02, borrowed=0.95)
@@ -306,12 +312,15 @@ class Manner:
             right_variance=float(max(0.06, floors[1])),
         )
 
-    def updated(self, values: Floats, honest: Floats, typical: Floats, borrows: bool) -> Manner:
+    def updated(
+        self, values: Floats, honest: Floats, typical: Floats, borrows: bool, leans: bool
+    ) -> Manner:
         """The maximisation step for one annotator.
 
         ``values`` (n, 2) are the answers, ``honest`` (n, grid) the probability that each is an
         honest answer to each pair of posteriors, and ``typical`` (n,) the probability that a guess
-        is an answer to another pair, which counts only if ``borrows``.
+        is an answer to another pair, which counts only if ``borrows``. Unless ``leans``, these
+        stay as they are.
         """
         n, guessed = len(values), 1 - honest.sum(1)
         borrowed = float(guessed @ typical) if borrows else 0.0
@@ -321,10 +330,17 @@ class Manner:
             borrowed=borrowed / (n + 10),
         )
         if self.hard:
-            return updated._bent_hard(values, honest)
-        return updated._graded(values, honest) if self.levels else updated._bent(values, honest)
+            return updated._bent_hard(values, honest, leans)
+        if self.levels:
+            return updated._graded(values, honest, leans)
+        return updated._bent(values, honest, leans)
 
-    def _bent(self, values: Floats, honest: Floats) -> Manner:
+    def _costs(self, side: int, leans: bool) -> Floats:
+        """Costs of the leans, infinite for all but the present one unless they may change."""
+        here = np.abs(AMOUNTS - self.bends[side][1]) < STEP / 2
+        return COSTS if leans else np.where(here, 0.0, np.inf)
+
+    def _bent(self, values: Floats, honest: Floats, leans: bool) -> Manner:
         fitted: dict[str, Any] = {}
         for side, word in enumerate(("same", "right")):
             given = ~np.isnan(values[:, side])
@@ -332,10 +348,11 @@ class Manner:
             total, first = weight.sum(0), weight.T @ answers
             squares = float(weight.sum(1) @ answers**2)
             best: tuple[float, Any, float, float] = (-np.inf, "pull", 0.0, 0.0)
-            for form in ("pull", "shift"):
+            costs = self._costs(side, leans)
+            for form in ("pull", "shift") if leans else (self.bends[side][0],):
                 mean = BENT[side, form]
                 left = squares - 2 * mean @ first + mean**2 @ total
-                gain = -left / (2 * self.variances[side]) - COSTS
+                gain = -left / (2 * self.variances[side]) - costs
                 at = int(gain.argmax())
                 if gain[at] > best[0] + 1e-9:
                     best = (float(gain[at]), form, float(AMOUNTS[at]), float(left[at]))
@@ -346,14 +363,15 @@ class Manner:
             fitted[f"lean_{word}"] = _mean_gap(bent - HONEST[:, side], total)
         return replace(self, **fitted)
 
-    def _bent_hard(self, values: Floats, honest: Floats) -> Manner:
+    def _bent_hard(self, values: Floats, honest: Floats, leans: bool) -> Manner:
         outcome = outcome_of(values)
         counts = np.stack([honest[outcome == k].sum(0) for k in range(len(HARD) + 1)], 1)
         manner = self
         for side, word in enumerate(("same", "right")):
             other = manner.mean(1 - side)[None]
             means = (BENT[side, "pull"], other) if side == 0 else (other, BENT[side, "pull"])
-            gain = (np.log(outcome_chances(*means)) * counts).sum((-1, -2)) - COSTS
+            gain = (np.log(outcome_chances(*means)) * counts).sum((-1, -2))
+            gain -= self._costs(side, leans)
             amount = float(AMOUNTS[int(gain.argmax())])
             lean = bend("pull", amount, side, HONEST[:, side]) - HONEST[:, side]
             fitted: dict[str, Any] = {f"{word}_amount": amount}
@@ -361,7 +379,7 @@ class Manner:
             manner = replace(manner, **fitted)
         return manner
 
-    def _graded(self, values: Floats, honest: Floats) -> Manner:
+    def _graded(self, values: Floats, honest: Floats, leans: bool) -> Manner:
         which = self._which(values)
         counts = np.stack([honest[which == k].sum(0) for k in range(len(self.levels))], 1)
 
@@ -381,9 +399,9 @@ class Manner:
             tried = [
                 replace(manner, **{f"{word}_form": form, f"{word}_amount": round(amount, 3)})
                 for form, amount in others
-                if abs(amount) < 1
+                if abs(amount) < 1 and leans
             ]
-            manner = max(manner, *tried, key=gain)
+            manner = max(manner, *tried, key=gain) if tried else manner
             lean = _mean_gap(manner.mean(side) - HONEST[:, side], counts.sum(1))
             fitted: dict[str, Any] = {f"lean_{word}": lean}
             manner = replace(manner, **fitted)

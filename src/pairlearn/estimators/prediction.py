@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import nn
 
 from pairlearn.annotators.answers import untouched
-from pairlearn.annotators.link import fair
+from pairlearn.annotators.measurement import fair
 from pairlearn.columns import Floats, Indices, Mask
 from pairlearn.estimators import instances
 from pairlearn.estimators.features import FeatureStep, check_width, is_frame
