@@ -65,7 +65,16 @@ CROWDS: dict[str, tuple[list[str], dict[str, tuple[str, ...]]]] = {
         ["careful", "careful", "random", "random"], {"outlying-annotator": ("a2", "a3")}
     ),
     "mixed": (["careful", "noisy", "half random"], {"outlying-annotator": ("a2",)}),
-    "other pairs": (["careful", "careful", "other pairs"], {"outlying-annotator": ("a2",)}),
+    "other pairs": (["careful"] * 3 + ["other pairs"], {"outlying-annotator": ("a3",)}),
+    "two may copy": (
+        ["careful", "careful", "other pairs"], {"rival-annotators": ("a0", "a1", "a2")}
+    ),
+    "two may share guesses": (
+        ["careful", "half shared", "half shared"], {"rival-annotators": ("a0", "a1", "a2")}
+    ),
+    "two and two": (
+        ["careful", "careful", "shared", "shared"], {"rival-annotators": ("a0", "a1", "a2", "a3")}
+    ),
     "leaning": (["careful", "careful", "leaning"], {"leaning-annotator": ("a2",)}),
     "reversed": (["careful", "careful", "reversed"], {"reversed-annotator": ("a2",)}),
     "contrary": (["careful", "reversed"], {"contrary-annotators": ("a0", "a1")}),
@@ -80,6 +89,7 @@ def test_the_wrong_person_is_never_named(name: str, seed: int) -> None:
     people, expected = CROWDS[name]
     rng, n = np.random.default_rng(seed), 80
     honest = np.asarray(PairLabels.from_posteriors(*rng.beta(0.5, 0.5, (2, n))).to_array())
+    guesses = rng.permutation(honest)
 
     def answers_of(how: str) -> Any:
         near = honest + 0.02 * rng.normal(size=honest.shape)
@@ -91,6 +101,8 @@ def test_the_wrong_person_is_never_named(name: str, seed: int) -> None:
             "half random": np.where(rng.random((n, 1)) < 0.5, anything, near),
             "constant": np.tile([1.0, 0.0], (n, 1)),
             "other pairs": rng.permutation(near),
+            "shared": guesses + 0.02 * rng.normal(size=honest.shape),
+            "half shared": np.where(np.arange(n)[:, None] % 2, guesses, near),
             "leaning": near + np.array([0.15, 0]),
             "reversed": near * np.array([1, -1]),
         }[how].clip([0, -1], [1, 1])
@@ -100,6 +112,58 @@ def test_the_wrong_person_is_never_named(name: str, seed: int) -> None:
     who = [f"a{k}" for k in np.repeat(np.arange(len(people)), n)]
     report = check(PairTable(*ends.T, *answers.T, annotator=who), precision=False)
     assert {f.code: f.ids for f in report.findings if "annotator" in f.code} == expected
+
+
+def test_rivals_are_told_apart_by_side_and_nobody_is_said_to_guess() -> None:
+    labels = PairLabels.from_posteriors(*np.random.default_rng(0).random((2, 60)))
+    honest = np.asarray(labels.to_array())
+    rng, ends = np.random.default_rng(1), np.tile(np.arange(120).reshape(-1, 2), (3, 1))
+    other = rng.permutation(honest)
+    nearly = (other + 0.01 * rng.normal(size=other.shape)).clip([0, -1], [1, 1])
+    judged = PairTable(
+        *ends.T, *np.concatenate([honest, other, nearly]).T,
+        annotator=np.repeat(["ann", "bob", "cy"], 60),
+    )  # fmt: skip
+    report = check(judged, precision=False)
+    message = find(report, "rival-annotators").message
+    assert "either side could be right: ann against bob and cy. Two people who agree may" in message
+    assert "The features may (--items)" in message
+    assert report.crowd is not None
+    assert report.crowd.words("ann") == "contradicts bob, cy, and either may be right"
+    assert report.crowd.words("bob") == "contradicts ann, and either may be right"
+    noise = ItemTable(np.arange(120), rng.normal(size=(120, 2)))
+    told = find(check(judged, items=noise, precision=False), "rival-annotators").message
+    assert "Neither do the features" in told
+    two = check(judged[np.arange(120)], precision=False)
+    assert "Two people" not in find(two, "rival-annotators").message
+
+
+def test_sliders_that_nobody_moved_are_a_finding_and_no_guesses() -> None:
+    rng = np.random.default_rng(0)
+    made = simulate(pairs=200, prior=0.3)
+    answers = np.tile(made.pairs.to_array(), (2, 1))
+    lazy = (rng.random(400) < 0.3) & (np.arange(400) >= 200)
+    answers[200:] = (answers[200:] + 0.01 * rng.normal(size=(200, 2))).clip([0, -1], [1, 1])
+    answers[lazy] = 0.5, 0.0
+    who, ends = np.repeat(["ann", "bob"], 200), np.tile(made.pairs.ids(), (2, 1))
+    report = check(PairTable(*ends.T, *answers.T, annotator=who), precision=False)
+    found = find(report, "untouched")
+    assert (found.severity, found.count) == ("warning", lazy.sum())
+    assert found.message.startswith(f"{lazy[200:].mean():.0%} of bob's answers are exactly in the")
+    assert codes(report, "error", "warning") == ["untouched"]
+    assert report.crowd is not None and report.crowd.words("bob") == "nothing to correct"
+    rest = check(PairTable(*ends[~lazy].T, *answers[~lazy].T, annotator=who[~lazy]))
+    assert report.summary.prior == rest.summary.prior
+
+
+def test_one_answer_to_everything_is_one_finding() -> None:
+    columns = judged_by_several(0, annotators=3)
+    constant = np.array(columns["annotator"]) == "a1"
+    columns["similarity"][constant], columns["difference"][constant] = 1.0, 0.0
+    report = check(PairTable(**columns), precision=False)
+    assert codes(report, "error", "warning") == ["outlying-annotator"]
+    assert "a1: gives one answer to everything" in find(report, "outlying-annotator").message
+    assert "levels" not in codes(report, "note")
 
 
 def test_preferences_that_run_against_those_of_others() -> None:
@@ -163,4 +227,4 @@ def test_one_careful_person_wins_against_two_who_answer_at_random_but_consistent
     if shared:  # the answers alone do not tell who is right, and nobody is accused
         (doubt,) = Crowd.of(table).doubts()
         assert doubt.code == "rival-annotators" and doubt.names == ("a", "b", "c")
-        assert doubt.words == "a; b; c"
+        assert doubt.words == "a against b against c"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,6 +15,7 @@ from pairlearn.judgements import Judgements
 
 SHARED = 20
 """Pairs that two annotators must share for their answers to be compared."""
+LISTED = 5
 MOST = 30
 """Annotators, those with the most answers, who are compared pairwise."""
 UNTOUCHED, CONSTANT = 0.1, 0.95
@@ -33,6 +34,17 @@ def named(annotator: Any) -> NDArray[np.str_]:
     if names.dtype.kind == "O":
         names = np.array(["" if name is None or name != name else str(name) for name in names])
     return names.astype(np.str_)
+
+
+def listed(parts: Sequence[str]) -> str:
+    """Some parts of a sentence, the first five if there are more.
+
+    >>> listed(["ann", "bob", "cy"])
+    'ann, bob and cy'
+    """
+    more = [f"{len(parts) - LISTED} others"] if len(parts) > LISTED else []
+    *first, last = [*parts[:LISTED], *more]
+    return " and ".join([", ".join(first), last] if first else [last])
 
 
 def without_copies(judged: Judgements) -> tuple[Judgements, list[tuple[str, str]]]:
@@ -79,6 +91,21 @@ def untouched(judged: Judgements) -> tuple[Mask, dict[str, float]]:
             rows |= own & middle
             shares[name] = share
     return rows, shares
+
+
+def untouched_words(shares: Mapping[str, float]) -> str:
+    """Shares of answers in the middle by annotator, as a sentence.
+
+    >>> untouched_words({"ann": 0.25})
+    "25% of ann's answers are exactly in the middle of both scales (similarity 0.5, difference 0), \
+as if nobody had moved the sliders"
+    """
+    owners = {name: f"{name}'s answers" if name else "the answers" for name in shares}
+    parts = [f"{share:.0%} of {owners[name]}" for name, share in shares.items()]
+    return (
+        f"{listed(parts)} are exactly in the middle of both scales (similarity 0.5, difference 0), "
+        "as if nobody had moved the sliders"
+    )
 
 
 def opposed(judged: Judgements) -> list[tuple[str, str]]:
@@ -174,6 +201,15 @@ class Answers:
             turned=self.turned[kept],
         )  # fmt: skip
 
+    def only(self, name: str) -> Answers:
+        """Answers of one annotator, and the pairs that they answered."""
+        rows = self.by(self.names.index(name))
+        own = replace(
+            self, pair=self.pair[rows], who=np.zeros(len(rows), np.int64), names=(name,),
+            values=self.values[rows], turned=self.turned[rows],
+        )  # fmt: skip
+        return own.part(np.unique(own.pair))
+
     def spread(self, most: int) -> Indices:
         """At most so many pairs, evenly spaced: tables are often sorted by annotator."""
         return np.linspace(0, len(self.ends) - 1, min(most, len(self.ends))).astype(np.int64)
@@ -217,10 +253,30 @@ class Answers:
         np.fill_diagonal(agree, False)
         return agree
 
-    def strays(self, log_odds: Floats) -> frozenset[str]:
-        """Annotators whose differences are unrelated to log-odds (P, 2) that fit another's.
+    def confirmed(self, names: Collection[str]) -> frozenset[str]:
+        """Those of some annotators who agree with the mean of the others, beyond chance."""
+        chosen = np.isin(self.names, list(names))[self.who]
+        pair, who, confirmed = self.pair[chosen], self.who[chosen], set()
+        for values in self.values[chosen].T:
+            given = ~np.isnan(values)
+            count, total = np.zeros((2, len(self.ends)))
+            np.add.at(count, pair[given], 1)
+            np.add.at(total, pair[given], values[given])
+            shared = given & (count[pair] > 1)
+            rest = (total[pair] - values) / (count[pair] - 1).clip(1)
+            for number in np.unique(who[shared]):
+                rows = shared & (who == number)
+                if rows.sum() < SHARED:
+                    continue
+                product = (values[rows] - values[rows].mean()) * (rest[rows] - rest[rows].mean())
+                if product.sum() > CLEAR * np.sqrt(np.square(product).sum()):
+                    confirmed.add(self.names[number])
+        return frozenset(confirmed)
 
-        Only those with enough answers for a relation to show.
+    def fits(self, log_odds: Floats) -> tuple[Floats, Floats]:
+        """Correlation of everybody's differences with log-odds (P, 2), and √n of the answers.
+
+        Both are 0 for those with too few answers for a relation to show.
         """
         chances = 1 / (1 + np.exp(-log_odds.clip(-30, 30)))
         fits, count = np.zeros((2, len(self.names)))
@@ -230,7 +286,11 @@ class Answers:
             if given.sum() >= SHARED and min(c[given].std(), expected[given].std()) > 0:
                 count[number] = given.sum()
                 fits[number] = np.corrcoef(c[given], expected[given])[0, 1]
-        root = np.sqrt(count)
+        return fits, np.sqrt(count)
+
+    def strays(self, log_odds: Floats) -> frozenset[str]:
+        """Annotators whose differences are unrelated to log-odds (P, 2) that fit another's."""
+        fits, root = self.fits(log_odds)
         if (fits * root).max(initial=0) < CLEAR:
             return frozenset()
         stray = (fits * root < CLEAR) & ((fits.max() - fits) * root > 2 * CLEAR)

@@ -2,31 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from pairlearn.annotators.answers import Answers, named, opposed, without_copies
+from pairlearn.annotators.answers import Answers, listed, named, opposed, untouched, without_copies
 from pairlearn.annotators.linear import linear_scores
 from pairlearn.annotators.link import PAIRS, Link, expect, learn_link
 from pairlearn.annotators.manner import Manner, Phrase, in_words
 from pairlearn.annotators.scale import SIZE
-from pairlearn.columns import Floats
+from pairlearn.columns import Floats, Indices
 from pairlearn.judgements import Judgements
 
 FOLDS = 5
 CLEAR = 3.0
 """Standard errors by which a linear score must predict differences to be used."""
-CLEAR_PAIRS = 100
-"""Pairs from which on such scores tell which of two annotators is right."""
 VOICES = 6
 """Annotators, those with the most answers, whose differences are tried as targets."""
 TINY = 1e-9
+AGREEING = 3
+"""Annotators who must agree to prove others wrong whose answers are possible: two may copy."""
 KNOWN = 20
 """Answers from which on an annotator is described."""
 MANY, LEAN = 0.15, 0.05
 """Share of guesses, and lean, that are reported if significant."""
+
+
+Rivals: TypeAlias = tuple[tuple[str, ...], ...]
 
 
 class Doubt(NamedTuple):
@@ -50,8 +54,8 @@ class Crowd:
     turned, contrary : tuple of str
         Annotators whose differences or preferences contradict all others; and those who contradict
         each other, where nothing tells who has left and right exchanged.
-    rivals : bool
-        Whether some disagree, and any of them could be right.
+    rivals : tuple of tuple of str
+        Groups of annotators who contradict each other, where nothing tells which is right.
 
     Examples
     --------
@@ -63,25 +67,25 @@ class Crowd:
     ...     Judgements.from_pairs(ends, answers, [name] * 60)
     ...     for name, answers in (("ann", careful), ("bob", constant))]))
     >>> crowd.words("ann"), [doubt.words for doubt in crowd.doubts()]
-    ('nothing to correct', ['bob gives one answer to everything'])
+    ('nothing to correct', ['bob: gives one answer to everything'])
     """
 
     manners: dict[str, Manner]
     copies: dict[str, str]
     turned: tuple[str, ...] = ()
     contrary: tuple[str, ...] = ()
-    rivals: bool = False
+    rivals: Rivals = ()
 
     @classmethod
     def of(cls, judged: Judgements, features: Any = None) -> Crowd:
         """Learn how everybody answers.
 
-        Nothing is learnt where noise was added to the answers, nor about a single annotator whose
-        answers are consistent. With `features` (N, d) of the items, linear scores predict the
-        answers; without them, only other people's answers can show that consistent answers
-        are unrelated to the items.
+        Sliders that nobody moved are left out. Nothing is learnt where noise was added to the
+        answers, nor about a single annotator whose answers are consistent. With `features` (N, d)
+        of the items, linear scores predict the answers; without them, only other people's answers
+        can show that consistent answers are unrelated to the items.
         """
-        judged, copied = without_copies(judged)
+        judged, copied = without_copies(judged[~untouched(judged)[0]])
         against = opposed(judged)
         contrary = dict.fromkeys(name for two in against for name in two)
         # Whoever reverses the scale contradicts everybody else.
@@ -95,17 +99,13 @@ class Crowd:
         answers = Answers.of(judged)
         values = [answers.values[rows] for rows in answers.each()]
         several = len(values) > 1 and max(map(len, values)) >= KNOWN and not answers.beyond
-        rivals = False
+        rivals: Rivals = ()
         if several or answers.reason_to_learn() is not None:
             link, scores = learn_link(answers), None
             if features is not None and (scores := rough_log_odds(answers, features)) is not None:
-                link = learn_link(answers, scores, start=link)
+                link = learn_with_items(answers, scores, start=link)
             learnt = with_errors(link, answers, scores)
-            varied = [manner for manner in learnt if not manner.constant]
-            # If one of two answers other pairs, it could be either; the features decide.
-            mixed_up = any(_outlies(m) and m.borrowed > m.random for m in varied)
-            decided = scores is not None and (len(scores) >= CLEAR_PAIRS or not link.rivals)
-            rivals = not decided and (link.unconfirmed or (len(varied) == 2 and mixed_up))
+            rivals = _rivals(replace(link, manners=learnt), answers, scores)
         else:
             learnt = tuple(
                 replace(Manner.unknown(name, own), answers=len(own))
@@ -129,41 +129,49 @@ class Crowd:
         if name in self.contrary:
             others = ", ".join(other for other in self.contrary if other != name)
             return [("runs against {others}", {"others": others})]
+        if name in self.rivalling:
+            others = ", ".join(
+                other for group in self.rivals if name not in group for other in group
+            )
+            return [("contradicts {others}, and either may be right", {"others": others})]
         manner = self.manners.get(name)
         if manner is None or manner.answers < KNOWN:
             return [("has too few answers to say", {})]
         return manner.phrases()
 
+    @property
+    def rivalling(self) -> tuple[str, ...]:
+        """All names in `rivals`."""
+        return tuple(name for group in self.rivals for name in group)
+
     def doubts(self) -> list[Doubt]:
         """Findings for `check` and the supervisor's page."""
-        rest = [
+        known = [
             manner
             for name, manner in self.manners.items()
             if manner.answers >= KNOWN and name not in {*self.copies, *self.turned, *self.contrary}
         ]
         # The most trusted of several is never reported as outlying.
-        best = max(rest, key=lambda m: m.trust).name if len(self.manners) > 1 and rest else None
-        outlying = [m.name for m in rest if _outlies(m) and (m.constant or m.name != best)]
+        best = max(known, key=lambda m: m.trust) if len(self.manners) > 1 and known else None
+        rest = [manner for manner in known if manner.name not in self.rivalling]
+        outlying = [m.name for m in rest if _outlies(m) and (m.constant or m is not best)]
         leaning = [m.name for m in rest if m.name not in outlying and _leans(m)]
-        if self.rivals:
-            outlying = [name for name in outlying if self.manners[name].constant]
         groups = {
             "copied-annotator": self.copies,
             "reversed-annotator": self.turned,
             "contrary-annotators": self.contrary,
-            "rival-annotators": [m.name for m in rest if not m.constant] * self.rivals,
+            "rival-annotators": self.rivalling,
             "outlying-annotator": outlying,
             "leaning-annotator": leaning,
         }
 
-        def description(code: str, name: str) -> str:
-            # How rivals answer depends on which of them is believed.
-            return name if code == "rival-annotators" else f"{name} {self.words(name)}".strip()
+        def words(code: str, names: Iterable[str]) -> str:
+            if code == "rival-annotators":
+                return " against ".join(map(listed, self.rivals))
+            return "; ".join(f"{name}: {self.words(name)}" for name in names)
 
         return [
-            Doubt(code, tuple(names), "; ".join(description(code, name) for name in names))
-            for code, names in groups.items()
-            if names
+            Doubt(code, tuple(names), words(code, names)) for code, names in groups.items() if names
         ]
 
     def weights(self) -> dict[str, float]:
@@ -181,6 +189,79 @@ class Crowd:
             trust[name] = share * trust[name] + (1 - share) * usual
         scale = _mean(list(trust.values()))
         return {name: value / scale for name, value in sorted(trust.items())}
+
+
+def learn_with_items(answers: Answers, log_odds: Floats, start: Link, seed: int = 0) -> Link:
+    """A link learnt with log-odds (P, 2) that believes nobody who misleads it."""
+    link = learn_link(answers, log_odds, start=start, seed=seed)
+    if not (misleading := misleading_in(link, answers, log_odds)):
+        return link
+    return learn_link(answers, log_odds, astray=misleading, seed=seed)
+
+
+def misleading_in(link: Link, answers: Answers, log_odds: Floats) -> frozenset[str]:
+    """Annotators whom a link believes against the items, perhaps because they share guesses.
+
+    Their answers are unrelated to log-odds (P, 2) that fit another's: to all pairs, or to those
+    where somebody who contradicts them is taken to guess.
+    """
+    strays = answers.strays(log_odds)
+    for accused, pairs in _contested(link, answers, log_odds if len(link.edges) else None):
+        there = answers.part(pairs).strays(log_odds[pairs])
+        if accused.name not in there:
+            strays |= there
+    return strays.intersection(manner.name for manner in link.manners if manner.believable)
+
+
+def _contested(
+    link: Link, answers: Answers, log_odds: Floats | None
+) -> Iterator[tuple[Manner, Indices]]:
+    """Annotators who are taken to guess, and the pairs of these guesses."""
+    sure = expect(link, answers, log_odds).sure
+    for number, manner in enumerate(link.manners):
+        rows = answers.by(number)
+        pairs = np.unique(answers.pair[rows[sure[rows] < 0.5]])
+        if not manner.constant and manner.guesses > MANY and len(pairs) >= KNOWN:
+            yield manner, pairs
+
+
+def _rivals(link: Link, answers: Answers, log_odds: Floats | None) -> Rivals:
+    """Groups of annotators who contradict each other, where nothing tells which is right.
+
+    Whoever gives answers that are possible, as a whole, could be right against two who agree: these
+    may have copied each other. The features decide, or three who agree.
+    """
+    varied = [m for m in link.manners if not m.constant and m.answers >= KNOWN]
+    best = max(varied, key=lambda m: m.trust, default=None)
+    doubtful = [m for m in varied if m is not best and (_outlies(m) or not m.believable)]
+    believed = tuple(m.name for m in varied if m not in doubtful)
+    theirs = answers.without({*answers.names}.difference(believed)).pair
+    accused = []
+    for manner, pairs in _contested(link, answers, log_odds):
+        number = answers.names.index(manner.name)
+        shared = np.isin(answers.pair[answers.by(number)], theirs).sum()
+        if manner.name in believed or shared < KNOWN:
+            continue
+        if log_odds is not None:
+            fits, root = answers.part(pairs).fits(log_odds[pairs])
+            best_fit = max(fits[answers.names.index(name)] for name in believed)
+            if (best_fit - fits[number]) * root[number] > CLEAR:
+                continue
+        (alone,) = learn_link(answers.only(manner.name)).manners
+        if alone.guesses < manner.guesses / 2:
+            accused.append(manner.name)
+    if not accused:
+        return ()
+    against = len(answers.confirmed(accused))
+    if len(answers.confirmed(believed)) > max(AGREEING - 1, against):
+        return ()
+    groups, together = [believed], answers.together()
+    for name in accused:
+        row = together[answers.names.index(name)]
+        friends = [g for g in groups[1:] if any(row[answers.names.index(other)] for other in g)]
+        groups = [g for g in groups if g not in friends]
+        groups.append((*(other for group in friends for other in group), name))
+    return tuple(sorted(groups))
 
 
 def rough_log_odds(answers: Answers, features: Any) -> Floats | None:

@@ -19,6 +19,7 @@ multiplied by k, the answers are honest answers to another problem.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -56,7 +57,7 @@ class Link:
     ``manners`` are in the order of `Answers.names`; ``posteriors`` (bins, grid) is the distribution
     of true posteriors given the log-odds of an item, which ``edges`` divide into bins (one without
     log-odds); ``fit`` is the mean log-likelihood of a pair; ``rivals`` tells that other annotators
-    could be the useful ones, and ``unconfirmed`` that nobody confirms the only useful one.
+    could be the useful ones.
     """
 
     manners: tuple[Manner, ...]
@@ -64,7 +65,6 @@ class Link:
     edges: Floats
     fit: float = -np.inf
     rivals: bool = False
-    unconfirmed: bool = False
 
     @classmethod
     def naive(cls, answers: Answers) -> Link:
@@ -243,6 +243,7 @@ def learn_link(
     log_odds: Any = None,
     *,
     start: Link | None = None,
+    astray: Collection[str] = (),
     seed: int = 0,
     iterations: int = 40,
 ) -> Link:
@@ -256,6 +257,8 @@ def learn_link(
     start : Link, optional
         Learnt before: where to start, unless there were rivals. In addition, or without it, each
         annotator in turn is believed at first; the start that explains the answers best goes on.
+    astray : collection of str
+        Annotators known to answer other pairs, beside those whom the log-odds show.
     seed : int
         Seed of the pairs that are used of a large table.
 
@@ -276,7 +279,7 @@ def learn_link(
     order = rng.permutation(len(answers.ends))
     scores = None if log_odds is None else np.asarray(log_odds, np.float64)
     agreeing = answers.together()
-    strays = frozenset[str]() if scores is None else answers.strays(scores)
+    strays = frozenset(astray) | (frozenset() if scores is None else answers.strays(scores))
     others = answers.without(strays)
 
     def some(count: int) -> tuple[Answers, Floats | None]:
@@ -321,7 +324,7 @@ def learn_link(
     if start is None or start.rivals:
         best = _polished(best, *small, iterations // 4, strays)
     best = climb(best, *rest, iterations, strays)
-    return replace(best, rivals=rivals, unconfirmed=unconfirmed)
+    return replace(best, rivals=rivals)
 
 
 def _starts(answers: Answers) -> list[tuple[Manner, ...]]:

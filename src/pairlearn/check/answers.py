@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn import kinds
+from pairlearn.annotators.answers import listed, untouched, untouched_words
 from pairlearn.annotators.crowd import Crowd
 from pairlearn.annotators.scale import AnswerScale, scale_of
 from pairlearn.check.findings import Finding, finding
@@ -39,6 +40,14 @@ LEAST_ANSWERS = 10
 """Fewer say nothing about the prior, or about a lean."""
 LARGE, LEAST_LARGE = 0.6, 3
 """Differences that nearly determine the similarity, and how many must contradict it."""
+EXPLAINING = {"outlying-annotator", "leaning-annotator"}
+"""Findings about annotators that explain answers which are not feasible."""
+AGREEING = "Two people who agree may have copied each other, so numbers do not decide. "
+FEATURES = (
+    "The features may (--items), and fit lets them decide.",
+    "Neither do the features, as far as a linear model of them shows.",
+)
+"""What features tell about rivals: where they are not given, and where they are."""
 SLACK = 1.1
 """How far mean |c| may be above its bound: noise of σ = ½ raises it by 3%."""
 
@@ -171,6 +180,15 @@ class Answers:
         return Judgements.from_columns(self.ends, columns, annotator=self.names)
 
     @cached_property
+    def untouched(self) -> tuple[Mask, dict[str, float]]:
+        """Rows like sliders that nobody moved, and their share by annotator."""
+        rows, both = np.zeros(len(self), bool), self.has_s & self.has_c
+        columns = {"similarity": self.s[both], "difference": self.c[both]}
+        judged = Judgements.from_columns(self.ends[both], columns, annotator=self.names[both])
+        rows[both], shares = untouched(judged)
+        return rows, shares
+
+    @cached_property
     def crowd(self) -> Crowd:
         """How each annotator answers."""
         oriented = self.has_c.any() or self.preference.any()  # else features tell nothing
@@ -181,14 +199,15 @@ class Answers:
         """Rows of annotators whose answers are neither constant nor random; else all rows."""
         if len(self.annotators) < 2:
             return np.ones(len(self), bool)
-        useless = [manner.name for manner in self.crowd.manners.values() if not manner.useful]
-        kept = ~np.isin(self.names, useless)
+        manners, rivals = self.crowd.manners, self.crowd.rivalling
+        useless = {name for name, manner in manners.items() if not manner.useful}
+        kept = ~np.isin(self.names, list(useless.difference(rivals)))
         return kept if kept.any() else ~kept
 
     @cached_property
     def comparable(self) -> Mask:
         """Rows whose similarity tells how frequent the classes are."""
-        return self.has_s & ~self.self_pairs & self.useful
+        return self.has_s & ~self.self_pairs & self.useful & ~self.untouched[0]
 
     def implied_prior(
         self, majority: Literal["positive", "negative"], confidence: float = 0.95
@@ -316,6 +335,7 @@ def check_feasibility(answers: Answers, infeasible: Infeasible) -> Iterator[Find
     wrong, both = len(infeasible.rows), int((answers.has_s & answers.has_c).sum())
     if wrong:
         far, leans = int((infeasible.distance > FAR).sum()), list(_leans(answers, infeasible))
+        explained = leans or EXPLAINING.intersection(d.code for d in answers.crowd.doubts())
         noise = " Noise does this; training corrects for noise that is right on average."
         yield finding(
             "infeasible",
@@ -327,7 +347,7 @@ def check_feasibility(answers: Answers, infeasible: Infeasible) -> Iterator[Find
             limit=FAR,
             above=len(infeasible.above),
             below=len(infeasible.below),
-            noise=noise * (not leans),
+            noise=noise * (not explained),
         )
         yield from leans
         zero = infeasible.below[answers.c[infeasible.below] == 0]
@@ -353,6 +373,7 @@ def _leans(answers: Answers, infeasible: Infeasible) -> Iterator[Finding]:
 
 def check_annotators(answers: Answers) -> Iterator[Finding]:
     """Check how each annotator answers, or the table as one annotator where it names none."""
+    one_answer = {name for name, manner in answers.crowd.manners.items() if manner.constant}
     for question, column in (("similarity", answers.s), ("difference", answers.c)):
         values_of = {
             name: column[~np.isnan(column) & (answers.names == name)] for name in answers.scales
@@ -360,13 +381,16 @@ def check_annotators(answers: Answers) -> Iterator[Finding]:
         constant = [
             name
             for name, values in values_of.items()
-            if len(values) >= ALIKE and np.ptp(values) == 0
+            if len(values) >= ALIKE and np.ptp(values) == 0 and not (name and name in one_answer)
         ]
         if constant:
             yield _about("constant", constant, name=f"constant-{question}", question=question)
+    middles, shares = answers.untouched
+    if shares:
+        yield finding("untouched", np.flatnonzero(middles), words=untouched_words(shares))
     by_scale: dict[str, list[str]] = {}
     for name, scale in answers.scales.items():
-        if scale.coarse:
+        if scale.coarse and name not in one_answer:
             by_scale.setdefault(scale.words(), []).append(name)
     if by_scale:
         scales = [f"{scale} ({', '.join(names)})" for scale, names in by_scale.items()]
@@ -379,8 +403,12 @@ def check_annotators(answers: Answers) -> Iterator[Finding]:
         yield _about("similar-names", alike, words=", ".join(map(repr, alike)))
     # Where the table names nobody, the checks of answers say as much.
     for doubt in answers.crowd.doubts() if len(answers.annotators) else ():
-        yield _about(doubt.code, doubt.names, words=doubt.words)
-    # Where three answer the same pairs, two show what the third does.
+        agreeing = AGREEING * any(len(group) > 1 for group in answers.crowd.rivals)
+        features = FEATURES[answers.features is not None]
+        yield _about(
+            doubt.code, doubt.names, words=doubt.words, agreeing=agreeing, features=features
+        )
+    # Where three answer the same pairs, contradictions show.
     scattered = len(answers.annotators) > 1 and len(answers) < 3 * (answers.pair.max() + 1)
     if scattered and answers.features is None:
         yield finding("answers-alone")
@@ -389,7 +417,8 @@ def check_annotators(answers: Answers) -> Iterator[Finding]:
 def _about(code: str, names: Sequence[str], **values: Any) -> Finding:
     """A finding about some annotators."""
     known = [name for name in names if name]
-    return finding(code, ids=known, count=len(known), **values)
+    who = listed(known) if known else ""
+    return finding(code, ids=known, count=len(known), names=who, **values)
 
 
 def check_comparisons(answers: Answers, prior: float | None) -> Iterator[Finding]:

@@ -24,8 +24,20 @@ import torch
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from pairlearn.annotators.answers import Answers, opposed, untouched, without_copies
-from pairlearn.annotators.crowd import rough_log_odds, with_errors
+from pairlearn.annotators.answers import (
+    Answers,
+    listed,
+    opposed,
+    untouched,
+    untouched_words,
+    without_copies,
+)
+from pairlearn.annotators.crowd import (
+    learn_with_items,
+    misleading_in,
+    rough_log_odds,
+    with_errors,
+)
 from pairlearn.annotators.link import Link, learn_link
 from pairlearn.annotators.manner import Manner, is_constant
 from pairlearn.columns import Floats
@@ -174,6 +186,10 @@ class AnnotatorsWarning(UserWarning):
     """Something about the annotators that one should know."""
 
 
+class UntouchedWarning(AnnotatorsWarning):
+    """Answers look like sliders that nobody moved."""
+
+
 def learn_annotators(classifier: PairClassifier, table: Table) -> tuple[Table, list[Manner]]:
     """A table with one corrected statement per pair, and how each annotator answers.
 
@@ -189,10 +205,10 @@ def learn_annotators(classifier: PairClassifier, table: Table) -> tuple[Table, l
         return table, []
     middles, shares = untouched(table.judged)
     if shares:
-        who = ", ".join(f"{share:.0%} of {name or 'all answers'}" for name, share in shares.items())
         _warn(
-            f"answers are the exact middle of both scales ({who}), like sliders that nobody moved: "
-            "they are not learnt from. If they mean 'no answer', drop these rows from all files"
+            f"{untouched_words(shares)}: they are not learnt from. If they mean “no answer”, drop "
+            "these rows from all files",
+            UntouchedWarning,
         )
         table = replace(table, judged=table.judged[~middles])
     answers = Answers.of(table.judged)
@@ -208,8 +224,8 @@ def learn_annotators(classifier: PairClassifier, table: Table) -> tuple[Table, l
         return table, []
     judged, copies = without_copies(table.judged)
     if copies:
-        listed = ", ".join(f"{copy!r} those of {original!r}" for copy, original in copies[:3])
-        _warn(f"annotators repeat the answers of others to the last digit, {listed}: counted once")
+        repeats = listed([f"{copy} repeats the answers of {original}" for copy, original in copies])
+        _warn(f"{repeats} to the last digit: they count once")
         table, answers = replace(table, judged=judged), Answers.of(judged)
     if contrary := opposed(table.judged):
         _warn(
@@ -221,7 +237,7 @@ def learn_annotators(classifier: PairClassifier, table: Table) -> tuple[Table, l
     scores, judged = _scores_of_folds(classifier, table, answers, link)
     if not np.isfinite(scores).all():  # training diverges, which the model to keep will show
         return replace(table, judged=judged), list(link.manners)
-    link = learn_link(answers, scores, start=link, seed=table.seed)
+    link = learn_with_items(answers, scores, link, table.seed)
     judged = link.statements(table.judged, answers, scores)
     manners = {manner.name: manner for manner in with_errors(link, answers, scores)}
     # Whoever measures with the answers of a copy must know them, too.
@@ -229,8 +245,8 @@ def learn_annotators(classifier: PairClassifier, table: Table) -> tuple[Table, l
     return replace(table, judged=judged), list(manners.values())
 
 
-def _warn(message: str) -> None:
-    warnings.warn(message, AnnotatorsWarning, stacklevel=4)
+def _warn(message: str, category: type[Warning] = AnnotatorsWarning) -> None:
+    warnings.warn(message, category, stacklevel=4)
 
 
 def _link_of_answers(answers: Answers, table: Table) -> Link:
@@ -244,10 +260,9 @@ def _link_of_answers(answers: Answers, table: Table) -> Link:
         return link
     believed = np.array([manner.believable for manner in link.manners])
     alone = believed.sum() > 1 and not answers.together()[np.ix_(believed, believed)].any()
-    strays = answers.strays(scores).intersection(np.array(answers.names)[believed])
-    if not (alone or link.rivals or strays):
+    if not (alone or link.rivals or misleading_in(link, answers, scores)):
         return link
-    return learn_link(answers, scores, start=link, seed=table.seed).blind
+    return learn_with_items(answers, scores, link, table.seed).blind
 
 
 def _scores_of_folds(
