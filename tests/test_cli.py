@@ -156,7 +156,7 @@ def test_check_of_a_bad_table_exits_with_1(tmp_path: Path) -> None:
     path.write_text(BOTH + "a,[b],70,0.1\nc,c,1,0\nd,e,0.5,\n")
     result = run("check", path)
     assert (result.exit_code, result.stderr) == (1, "")
-    for part in ("similarity-scale", "self-pair", "(rows 2; c)", "2 errors, 1 warning: not usable"):
+    for part in ("similarity-scale", "self-pair", "(row 2; c)", "2 errors, 1 warning: not usable"):
         assert part in plain(result.stdout)
     result = run("check", path, "--quiet")
     assert (result.exit_code, result.output) == (1, "")

@@ -145,7 +145,36 @@ def test_who_counts_for_nothing_is_named(made: Any, tmp_path: Path) -> None:
     write_pairs(pairs, tmp_path / "pairs.csv")
     result = answer("evaluate", tmp_path / "model", folder / "items.csv", tmp_path / "pairs.csv")
     assert result["n"] == len(held) - 30
-    assert any("30 rows of con count for nothing" in text for text in result["warnings"])
+    assert any("the 30 answers of con count for nothing" in text for text in result["warnings"])
+
+
+def test_untouched_sliders_and_answers_of_several_are_said(made: Any, tmp_path: Path) -> None:
+    folder, simulation, _ = made
+    held, names = simulation.pairs, np.repeat(["ann", "bob"], 200)
+    first = np.tile(np.arange(200), 2)
+    lazy = np.arange(400) % 4 == 0
+    pairs = PairTable(
+        held.left[first], held.right[first],
+        np.where(lazy, 0.5, held.similarity[first]), np.where(lazy, 0, held.difference[first]),
+        annotator=names,
+    )  # fmt: skip
+    write_pairs(pairs, tmp_path / "pairs.csv")
+    result = evaluate(folder, pairs=tmp_path / "pairs.csv")
+    assert "on 400 answers about 200 pairs of" in plain(result.stdout)
+    told = "25% of ann's answers and 25% of bob's answers are exactly in the middle of both scales"
+    assert told in plain(result.stderr) and "count as undecided" in plain(result.stderr)
+
+
+def test_labels_are_offered_only_where_they_help(made: Any, tmp_path: Path) -> None:
+    folder, simulation, _ = made
+    assert "half as wide (--labelled)" in plain(evaluate(folder).stdout)
+    s = np.round(simulation.pairs.similarity)
+    hard = changed(
+        simulation.pairs, similarity=s, difference=np.sign(simulation.pairs.difference) * (s < 1)
+    )
+    write_pairs(hard, tmp_path / "pairs.csv")
+    text = plain(evaluate(folder, pairs=tmp_path / "pairs.csv").stdout)
+    assert "would make the range narrower" in text and "--labelled" not in text
 
 
 def test_known_classes_correct_an_annotator_who_is_too_sure(made: Any, tmp_path: Path) -> None:

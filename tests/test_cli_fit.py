@@ -228,9 +228,9 @@ def test_a_refusal_names_the_places_and_where_there_is_more(made: Any, tmp_path:
     assert fit(made[0], tmp_path / "model", *QUICK, pairs=pairs).stderr.splitlines() == [
         f"pairlearn fit: {pairs} cannot be used as it is:",
         "  unknown-item: 1 id is not among the 400 items: add these items, or drop the rows. "
-        "Ids are compared exactly, spaces included. (rows 2; none)",
+        "Ids are compared exactly, spaces included. (row 2; none)",
         "  self-pair: Items are paired with themselves. Such a pair teaches nothing, and its two "
-        "classes are not independent, as every estimator assumes. Drop these rows. (rows 3; 3)",
+        "classes are not independent, as every estimator assumes. Drop these rows. (row 3; 3)",
         f"`pairlearn check {pairs} --items {items}` says more",
     ]
 

@@ -134,7 +134,7 @@ GIVEN = [
     (PAIRS, ": say which is the larger (--majority).", "left,right,similarity\n1,2,0.5\n"),
     (PAIRS, "classes are: give the class prior (--prior).", "left,right,difference\n1,2,0.5\n"),
     (PAIRS, "pass --prior, the share of the positive class", "left,right,preference\n1,2,left\n"),
-    (PAIRS, " is admitted by --noisy. (rows 1)", BOTH + "1,2,1.2,-1.1\n3,4,0.5,0.1\n"),
+    (PAIRS, " is admitted by --noisy. (row 1)", BOTH + "1,2,1.2,-1.1\n3,4,0.5,0.1\n"),
     (PAIRS, "look like percentages, up to 90: divide them by 100, so that they lie in ", PERCENT),
     (PAIRS, ", or say --similarity-scale=0,100.", PERCENT),
     (f"{PAIRS} --noisy", ", or say --similarity-scale=0,100.", PERCENT),

@@ -129,6 +129,11 @@ def baseline(prior: float) -> str:
     return f"always the larger class: {max(prior, 1 - prior):.3f}"
 
 
+def narrower(remedy: str, labels: int) -> str:
+    """How to make a range narrower, with the option where known classes do it."""
+    return f"{remedy} (--labelled)" if labels else remedy
+
+
 def as_options(text: str) -> str:
     """Rewrite a message about parameters as one about options.
 

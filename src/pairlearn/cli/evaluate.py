@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pairlearn.cli.command import NO_RANGE, Output, as_options, baseline, command, counted
+from pairlearn.cli.command import (
+    NO_RANGE,
+    Output,
+    as_options,
+    baseline,
+    command,
+    counted,
+    narrower,
+)
 from pairlearn.cli.options import Reading, check_new_file, check_positive
 
 if TYPE_CHECKING:
@@ -219,7 +227,7 @@ def evaluate(
     }
     low = evaluation.accuracy.low
     below = at_least is not None and not low >= at_least
-    text = [*_text(request, evaluation, band, data)]
+    text = [*_text(request, evaluation, band, data | {"measured_on": held.words()})]
     if below:
         text.append(f"the accuracy may be below {at_least:g}: its interval begins at {low:.3f}")
     text += [NO_RANGE] * (band is None)
@@ -277,11 +285,11 @@ def _text(
     if data["seen"]:
         yield data["seen"]
     if band is not None:
-        yield f"accuracy {band.words()};\n  {band.remedy()} (--labelled)"
+        yield f"accuracy {band.words()};\n  {narrower(band.remedy(), band.labels)}"
     rows = data["sampled_from"]
     sampled = "" if rows is None else f", drawn at random from the {rows:,}"
     yield (
-        f"{request.model} on {evaluation.n:,} pairs{sampled} of {data['pairs']}, as the annotators "
+        f"{request.model} on {data['measured_on']}{sampled} of {data['pairs']}, as the annotators "
         f"see it; positive above {request.threshold:g}"
     )
     yield _measures(evaluation)

@@ -22,6 +22,7 @@ from pairlearn.cli.command import (
     baseline,
     command,
     counted,
+    narrower,
 )
 from pairlearn.cli.options import (
     Columns,
@@ -55,6 +56,7 @@ SETTLED_BY_LABELS = {
 REPEATED_BY_TRAINING = {
     "PriorMismatchWarning": {"prior-disagrees", "majority-unclear"},
     "FewPairsWarning": {"few-pairs"},
+    "UntouchedWarning": {"untouched"},
 }
 """Findings of which the training itself warns, with the remedy."""
 
@@ -198,16 +200,16 @@ class Request(Columns, Reading, Training):
         known: Any = {"prior": self.prior, "majority": self.majority}
         report = check(pairs, items=items, **known, precision=False).without(settled)
 
-        def rows_of(finding: Finding) -> str:
-            return where(finding) if place is None else place
+        def line(finding: Finding, text: str) -> str:
+            return f"{finding.code}: {text}{where(finding, text) if place is None else place}"
 
         if errors := report.of("error"):
-            lines = [f"  {error.code}: {error.message}{rows_of(error)}" for error in errors[:SHOWN]]
+            lines = [f"  {line(error, error.message)}" for error in errors[:SHOWN]]
             lines += [f"  … and {len(errors) - SHOWN} more"] * (len(errors) > SHOWN)
             head = f"{self.pairs} cannot be used as it is:"
             raise ValueError("\n".join([head, *lines, f"{self.check_command} says more"]))
         return Counter(report.statements), {
-            doubt.code: f"{doubt.code}: {doubt.message.split('. ')[0].rstrip('.')}{rows_of(doubt)}"
+            doubt.code: line(doubt, doubt.message.split(". ")[0].rstrip("."))
             for doubt in report.of("warning")
         }
 
@@ -429,13 +431,14 @@ def _text(summary: dict[str, Any], request: Request, encoder: object) -> list[st
 def _accuracy_text(accuracy: dict[str, Any], prior: float) -> list[str]:
     band = accuracy["plausible"]
     answers = "{held_out:,} answers about " * (accuracy["pairs"] < accuracy["held_out"])
-    dropped = "; {dropped:,} that have items of both left out" * bool(accuracy["dropped"])
+    dropped = "; {dropped:,} about a held-out and another item left out" * bool(accuracy["dropped"])
     capped = "; of a stream no more than that is held out" * accuracy["capped"]
     line = (
         "{value:.3f} (95%: {low:.3f} to {high:.3f}) as the annotators see it,\n"
-        f"  on {answers}{{pairs:,}} pairs of items held out from a model of {{training:,}} "
-        f"others{dropped}{capped}; {baseline(prior)}"
+        f"  on {answers}{{pairs:,}} pairs of held-out items, by a model fitted to {{training:,}} "
+        f"other judgements{dropped}{capped}; {baseline(prior)}"
     ).format(**accuracy)
     if band is None:
         return [f"  accuracy {line}", f"  {NO_RANGE}"]
-    return [f"  accuracy {band['in_words']};", f"  {line}", f"  {band['remedy']} (--labelled)"]
+    remedy = narrower(band["remedy"], band["labels"])
+    return [f"  accuracy {band['in_words']};", f"  {line}", f"  {remedy}"]

@@ -106,7 +106,7 @@ def _text(report: CheckReport, name: str) -> Iterator[Any]:
     grid.add_column(min_width=7, no_wrap=True)
     grid.add_column()
     for finding in report.findings:
-        code, place = (finding.code, "bold"), (where(finding), "dim")
+        code, place = (finding.code, "bold"), (where(finding, finding.message), "dim")
         text = Text.assemble(code, f" {finding.message}", place)
         grid.add_row(Text(finding.severity, _COLOURS[finding.severity]), text)
     yield grid
@@ -129,11 +129,15 @@ def by_kind(rows: Mapping[str, Any], statements: Mapping[str, int]) -> str:
     return ", ".join(f"{count:,} {name}" for name, count in counts.items() if count)
 
 
-def where(finding: Finding) -> str:
-    """The first rows and ids of a finding."""
-    more = f", … of {finding.count:,}" if finding.count > len(finding.rows) else ""
-    places = [f"rows {', '.join(map(str, finding.rows))}{more}"] if finding.rows else []
-    places += [", ".join(map(str, finding.ids))] if finding.ids else []
+def where(finding: Finding, text: str) -> str:
+    """The first rows and ids of a finding; not the annotators that a text has named already."""
+    rows, more = ", ".join(map(str, finding.rows)), finding.count > len(finding.rows)
+    places = []
+    if rows:
+        several = "rows" if finding.count > 1 else "row"
+        places.append(f"{finding.count:,} rows: {rows}, …" if more else f"{several} {rows}")
+    if finding.ids and (rows or not all(str(name) in text for name in finding.ids)):
+        places.append(", ".join(map(str, finding.ids)))
     return f" ({'; '.join(places)})" if places else ""
 
 

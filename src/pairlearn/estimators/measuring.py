@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.base import clone
 
-from pairlearn.annotators.answers import named
+from pairlearn.annotators.answers import named, untouched, untouched_words
 from pairlearn.annotators.crowd import Crowd
 from pairlearn.columns import Mask
 from pairlearn.estimators.files import PairFile, log_odds
@@ -59,6 +59,18 @@ NOTHING_SOFT = (
     "an accuracy takes pairs with a similarity or a difference, and none has: judge some in that "
     "way, and give them to `pairlearn evaluate`"
 )
+
+
+UNDECIDED = (
+    "they count as undecided, and the range also allows for “no answer”; drop these rows if that "
+    "is what they mean"
+)
+UNKNOWN = (
+    "the model does not know how they answer: measure without them",
+    "their answers contradict each other, and the model does not know how they answer: measure "
+    "with those whom you trust",
+)
+"""What to do about annotators of whom a model knows nothing; and if they are rivals."""
 
 
 class FitCheckpoints:
@@ -242,24 +254,32 @@ class HeldPairs(ScoredPairs):
             **vars(scored), items=items, table=table[new], ignored=ignored, seen=doubt_of_seen(new)
         )
 
+    def words(self) -> str:
+        """The number of pairs, and of answers where there are several to a pair."""
+        answers, pairs = len(self.ends), len(np.unique(np.sort(self.ends, 1), axis=0))
+        return (
+            f"{answers:,} answers about {pairs:,} pairs" if pairs < answers else f"{pairs:,} pairs"
+        )
+
     def annotator_doubts(self, classifier: PairClassifier) -> list[str]:
-        """Annotators whose answers count for nothing, or whom the model does not know."""
-        manners = getattr(classifier, "annotators_", ())
-        annotator = self.table.annotator
-        if annotator is None or len(np.unique(named(annotator))) < 2:
-            return []
-        rows = Counter(named(annotator).tolist())
-        crowd = Crowd.of(self.table.judgements(self.items))
-        return [
-            f"{rows[manner.name]:,} rows of {manner.name} count for nothing: all of their answers "
-            "were the same"
-            for manner in manners
-            if manner.constant and rows[manner.name]
-        ] + [
-            f"{doubt.words}; the model does not know how they answer: measure without them"
-            for doubt in crowd.doubts()
-            if not {manner.name for manner in manners}.issuperset(doubt.names)
+        """Answers that count for nothing or little, and annotators whom the model does not know."""
+        judged = self.table.judgements(self.items)
+        _, shares = untouched(judged)
+        doubts = [f"{untouched_words(shares)}: {UNDECIDED}"] if shares else []
+        if judged.annotator is None or len(np.unique(named(judged.annotator))) < 2:
+            return doubts
+        known = {manner.name: manner for manner in getattr(classifier, "annotators_", ())}
+        rows = Counter(named(judged.annotator).tolist())
+        doubts += [
+            f"the {rows[name]:,} answers of {name} count for nothing: all of those that the model "
+            "was fitted to were the same"
+            for name, manner in known.items()
+            if manner.constant and rows[name]
         ]
+        for doubt in Crowd.of(judged).doubts():
+            if not known.keys() >= {*doubt.names}:
+                doubts.append(f"{doubt.words}; {UNKNOWN[doubt.code == 'rival-annotators']}")
+        return doubts
 
     def recalibrate(self, known: Labelled) -> Recalibration | None:
         """Correct the judgements by known classes; None if no item of the pairs has one.
