@@ -30,7 +30,7 @@ from pairlearn.evaluation.decisions import Comparison, MethodResult, rank
 from pairlearn.judgements import Judgements
 from pairlearn.kinds import kind
 from pairlearn.randomness import stream
-from pairlearn.risks import CORRECTIONS, make_risk
+from pairlearn.risks import CORRECTIONS, RISKS, Supervised, make_risk
 from pairlearn.training.loop import Report
 from pairlearn.training.trainer import Trained, module_logits, train
 
@@ -52,14 +52,17 @@ FEW = 100
 
 
 def default_methods() -> tuple[str, ...]:
-    """Every family of risks with every correction.
+    """Every family of risks about pairs with every correction; new ones of the catalogue last.
 
     Examples
     --------
     >>> default_methods()[:3], len(default_methods())
     (('likelihood-abs', 'likelihood-relu', 'likelihood-none'), 18)
     """
-    return tuple(f"{family}-{name}" for family in FAMILIES for name in reversed(CORRECTIONS))
+    known = {family.partition("-")[0] for family in FAMILIES} | {Supervised.family}
+    others = [name for name, risk in RISKS.items() if not risk.kinds and name not in known]
+    families = [*FAMILIES, *others]
+    return tuple(f"{family}-{name}" for family in families for name in reversed(CORRECTIONS))
 
 
 def compare(

@@ -26,7 +26,7 @@ class Step:
     The network computes with operands derived from its parameters: weights cast for the matrix
     products, batch norm folded into the first layer. Gradients are taken with respect to the
     operands, which keeps them in the products' type, and pulled back to the parameters for Adam.
-    The operands of a lone module are its parameters, and it uses ordinary autograd.
+    The operands of a lone module are its parameters, and `Network.slopes` gives their gradients.
 
     Rates are (G, M), one for each member. The step is compiled for batches of ``compiled_pairs``;
     the short last batch of an epoch runs uncompiled.
