@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pairlearn import Judgements
+from pairlearn import Judgements, PairClassifier
 from pairlearn.estimators.splits import held_out_rows
 from pairlearn.kinds import KINDS
 
@@ -73,6 +73,10 @@ TWO = [[0, 1], [2, 3]]
             (TWO, {"share": [0.5, 0.5], "group": [1, NAN]}),
             "row 1 has a share alone: give share and",
         ),
+        ("from_columns", (TWO, {"label": [1, 0]}), "row 0: 'label' is about one item; got 0 and 1"),
+        ("from_columns", ([[4, -1]], {"same": [1]}), "row 0: 'same' is about two items; got 4 and"),
+        ("from_columns", ([[-1, 4]], {"same": [1]}), "row 0: 'same' is about two items; got -1 a"),
+        ("about_items", ("preference", [0], [1]), "'preference' is about two items: use Judge"),
         ("about_items", ("label", [0, 1], [1, -1]), r"label must lie in \[0, 1\]; row 1 is -1"),
         ("about_items", ("positive", [0], [0]), r"positive must lie in \[1, 1\]; row 0 is 0"),
         ("about_items", ("confidence", [-5], [0.5]), "items must be numbers of rows, .*; got -5"),
@@ -81,6 +85,14 @@ TWO = [[0, 1], [2, 3]]
 def test_bad_tables_are_refused(make: str, given: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         getattr(Judgements, make)(*given)
+
+
+@pytest.mark.parametrize(("name", "ends"), [("label", [0, 1]), ("similarity", [0, -1])])
+def test_rows_about_the_wrong_number_of_items_never_train(name: str, ends: list[int]) -> None:
+    code = np.full(8, NAMES.index(name), np.int8)
+    rows = Judgements(np.tile(ends, (8, 1)), code, np.ones((8, 2)))
+    with pytest.raises(ValueError, match=f"row 0: '{name}' is about"):
+        PairClassifier(model="linear").fit(np.eye(2), rows)
 
 
 def test_words_of_a_column_are_read_in_python() -> None:

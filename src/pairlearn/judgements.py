@@ -86,7 +86,7 @@ class Judgements:
         Parameters
         ----------
         ends : array of int, shape (m, 2)
-            The two items of each row of the table.
+            The two items of each row of the table; −1 for the second where a row is about one.
         columns : mapping of str to array of shape (m,)
             Values by the names of the kinds' columns.
         weight, annotator : array of shape (m,), optional
@@ -107,6 +107,7 @@ class Judgements:
         parts = []
         for codes in _codes_sharing_columns():
             kinds, values = _classify(numbers, codes, len(ends))
+            check_ends(ends, kinds)
             rows = kinds >= 0
             if rows.all():  # without copies of large tables
                 parts.append(cls(ends, kinds, values, weight, annotator))
@@ -164,6 +165,8 @@ class Judgements:
         [[3, -1], [4, -1]]
         """
         items, values = np.asarray(items, np.int64), np.asarray(values, np.float64)
+        if not kind(name).single:
+            raise ValueError(f"{name!r} is about two items: use Judgements.from_columns")
         if (items < 0).any():
             raise ValueError(f"items must be numbers of rows, from 0 on; got {items.min()}")
         (first, *_), stated = kind(name).columns, values if values.ndim == 1 else values[:, 0]
@@ -389,6 +392,18 @@ class Judgements:
         """For each kind the weights of its rows, zero for others; all together have mean one."""
         scale = len(self) / self.weight.sum()
         return [np.where(self.of(name), self.weight * scale, 0.0) for name in names]
+
+
+def check_ends(ends: Indices, kinds: NDArray[np.int8]) -> None:
+    """ValueError for the first statement (kind −1 is none) about the wrong number of items."""
+    single = np.array([*(known.single for known in KINDS), False])[kinds]
+    wrong = (ends[:, 0] < 0) | (single != (ends[:, 1] < 0))
+    for row in first_rows((kinds >= 0) & wrong):
+        known, items = KINDS[kinds[row]], " and ".join(map(str, ends[row]))
+        number, remedy = "two items", "give two positions from 0 on"
+        if known.single:
+            number, remedy = "one item", "give its position and -1, or use Judgements.about_items"
+        raise ValueError(f"row {row}: {known.name!r} is about {number}; got {items}: {remedy}")
 
 
 def _classify(

@@ -24,7 +24,7 @@ from pairlearn.estimators.instances import (
 )
 from pairlearn.estimators.population import Majority, prior_from_similarities
 from pairlearn.estimators.splits import held_out_rows, hold_out_items, keep_whole
-from pairlearn.judgements import Judgements
+from pairlearn.judgements import Judgements, check_ends
 from pairlearn.labels import PairLabels
 from pairlearn.tables import ItemTable, PairTable
 from pairlearn.tables.read import Labelled
@@ -290,6 +290,7 @@ def _locate(
     row, the pairs (n, 2, d, ...), or the ids (n, 2) that the preprocessor knows; without
     them the statements refer to ids.
     """
+    check_ends(statements.ends, statements.kind)
     single = statements.ends < 0
     if preprocessor is None and (np.ndim(pairs) < 3 or np.shape(pairs)[:2] != single.shape):
         features = read_instances("pairs", pairs, None, step)
