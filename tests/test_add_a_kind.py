@@ -139,6 +139,33 @@ def test_statements_about_items_alone_teach_a_classifier(model: Any) -> None:
         assert right.mean() > 0.9
 
 
+class Floor(kinds.Kind):
+    """P(y = +1 | x) is at least u."""
+
+    name, columns, single = "floor", (kinds.Column("at_least", 0, 1),), True
+    settles = frozenset({"side"})
+
+    def completes(self, risk: Any) -> bool:
+        return True
+
+    def complete(self, p: Any, q: Any, u: Any, v: Any) -> tuple[Any, Any]:
+        return (p + u + abs(p - u)) / 2, (q + v + abs(q - v)) / 2
+
+
+@pytest.mark.parametrize("model", ["linear", LogisticRegression()], ids=str)
+def test_a_bound_on_one_item_is_no_class_unless_the_kind_says_so(model: Any) -> None:
+    """That every item has at least 0% changes nothing, also for scikit-learn classifiers."""
+    kinds.register(Floor())
+    simulated = simulate(pairs=60, items=400, seed=1)
+    judged = simulated.pairs.judgements(simulated.items)
+    vacuous = Judgements.about_items("floor", np.arange(400), np.zeros(400))
+    assert not vacuous.known.any()
+    classifier = PairClassifier(model=model, random_state=0, epochs=30, unjudged="ignore")
+    classifier.fit(simulated.items.features, Judgements.concatenate([judged, vacuous]))
+    right = (classifier.predict(simulated.items.features) > 0) == simulated.positive
+    assert right.mean() > 0.93
+
+
 def test_it_goes_into_the_studio_and_out_again(tmp_path: Path) -> None:
     items, judged, project = tmp_path / "items.csv", tmp_path / "judged.csv", tmp_path / "study"
     items.write_text("id,x\na,1\nb,2\nc,3\n")

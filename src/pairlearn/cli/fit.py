@@ -381,7 +381,7 @@ def _summary(classifier: PairClassifier, data: TrainingData) -> dict[str, Any]:
         "features": len(data.items.names),
         "items": data.judged,
         **rows_by_kind(counts, data.rows - data.single),
-        "labelled": sum(counts[kind.name] for kind in KINDS if kind.single and kind.states),
+        "labelled": sum(counts[kind.name] for kind in KINDS if kind.states),
         "statements": {name: count for name, count in counts.items() if count},
         "columns": encoder and {column.name: column.kind for column in encoder.columns},
         "trained": model_of(classifier),

@@ -135,7 +135,8 @@ class Kind:
         Whether it is about one item. In training two such statements share a row, and `table`
         reads the value of the second as v.
     states : bool
-        Whether u is the class of one item, 1 for positive.
+        Whether u is the probability that the one item is positive: such statements count as known
+        classes, and scikit-learn classifiers are trained on u itself.
     implied : bool
         Whether it holds for every item that no statement is about.
     means : tuple of str
@@ -154,7 +155,7 @@ class Kind:
     columns: ClassVar[tuple[Column, ...]]
     partial_risks: ClassVar[tuple[Mapping[str, Sequence[float]], ...]] = ()
     single: ClassVar[bool] = False
-    states: ClassVar[bool] = True
+    states: ClassVar[bool] = False
     implied: ClassVar[bool] = False
     means: ClassVar[tuple[str, ...]] = ()
     joint: ClassVar[bool] = False

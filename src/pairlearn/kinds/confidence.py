@@ -15,7 +15,7 @@ class Confidence(Kind):
 
     name, plural = "confidence", "confidences"
     columns = (Column("confidence", 0, 1),)
-    single = True
+    single = states = True
 
     def reading(self, u: Floats, v: Floats, prior: float) -> tuple[Floats, Floats]:
         """Odds (1 − r)/r of the negative class for items known to be positive, for `Pconf`."""

@@ -21,7 +21,7 @@ class GroupShare(Kind):
 
     name, plural = "group", "shares of groups"
     columns = (Column("share", 0, 1), Column("group", 0, np.inf, place=1))
-    single, states, joint = True, False, True
+    single = joint = True
 
     def reading(self, u: Floats, v: Floats, prior: float) -> tuple[Floats, Floats]:
         """The share of the group."""

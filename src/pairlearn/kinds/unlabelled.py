@@ -16,7 +16,7 @@ class Unlabelled(Kind):
 
     name, plural = "unlabelled", "items without a class"
     columns = (Column("unlabelled", 1, 1, {"yes": 1, "1": 1}),)
-    single, states, implied = True, False, True
+    single = implied = True
     settles = frozenset()
     partial_risks = ({},)
 
