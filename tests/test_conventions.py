@@ -130,6 +130,37 @@ def test_a_fit_follows_its_random_state_alone(estimator: Any, fitted: Any) -> No
     assert torch.equal(before[1], torch.get_rng_state())
 
 
+@pytest.mark.parametrize("estimator", ["linear"], indirect=True)
+@pytest.mark.parametrize("error", [KeyboardInterrupt, ZeroDivisionError])
+def test_a_fit_that_fails_changes_nothing(estimator: Any, fitted: Any, error: type) -> None:
+    def fail(*_: Any) -> None:
+        raise error
+
+    failing = clone(estimator).set_params(callbacks=[fail])
+    with pytest.raises(error):
+        failing.fit(PAIRS, LABELS)
+    assert vars(failing).keys() == vars(clone(estimator)).keys()
+    with pytest.raises(NotFittedError, match="not fitted"):
+        failing.predict(X)
+    refitted = pickle.loads(pickle.dumps(fitted)).set_params(callbacks=[fail])
+    before = dict(vars(refitted))
+    with pytest.raises(error):
+        refitted.fit(50 * PAIRS[:, :, :2] + 100, LABELS)
+    assert vars(refitted) == before  # the very same objects
+
+
+@pytest.mark.filterwarnings("ignore:there are too few")
+def test_a_fit_leaves_nothing_of_an_earlier_one() -> None:
+    frame = pd.DataFrame({"a": RNG.normal(size=8), "b": list("xyxyxyxy")})
+    classifier = PairClassifier(preprocessor=frame, random_state=0, epochs=1, annotators="ideal")
+    classifier.fit(np.arange(8).reshape(4, 2), LABELS[:4])
+    classifier.trained_on_ = {"pairs": "pairs.csv"}  # as the command line does
+    classifier.note = classifier.of_a_subclass_ = "mine"
+    for model in ("linear", LogisticRegression()):
+        classifier.set_params(preprocessor=None, model=model).fit(PAIRS, LABELS)
+        assert vars(classifier).keys() == vars(fit(classifier)).keys() | {"note", "of_a_subclass_"}
+
+
 @with_a_scikit_learn_model
 def test_an_easy_problem_is_learnt(fitted: Any) -> None:
     x = np.random.default_rng(4).normal(size=(400, 3))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
@@ -37,6 +38,11 @@ from pairlearn.progress import Progress, training_bar
 from pairlearn.risks import Risk
 from pairlearn.training import Checkpoint
 from pairlearn.training.loop import Callback, Report, refuse_divergence
+
+NOT_ALWAYS = frozenset(
+    ["model_", "module_", "estimator_", "encoder_", "features_", "feature_names_in_", "trained_on_"]
+)
+"""Attributes that only some fits set."""
 
 
 @keyword_only
@@ -292,6 +298,20 @@ class PairClassifier(PairPredictor):
         if table.seed < 0:
             seed = int(check_random_state(self.random_state).randint(2**31 - 1))
             table = replace(table, seed=seed)
+        learner = copy.copy(self)
+        for name in NOT_ALWAYS:
+            learner.__dict__.pop(name, None)
+        learner._learn(table, callbacks, checkpoint)
+        # All at once: a fit that fails or is interrupted leaves the classifier as it was.
+        kept = {name: value for name, value in vars(self).items() if name not in NOT_ALWAYS}
+        learnt = {name: value for name, value in vars(learner).items() if name.endswith("_")}
+        self.__dict__ = kept | learnt
+        return self
+
+    def _learn(
+        self, table: Table, callbacks: list[Callback], checkpoint: Checkpoint | None
+    ) -> None:
+        """Set the attributes by learning from a table."""
         weight = table.item_weight()
         self._describe_instances(table, weight)
         table = replace(table, features=self._prepared(table.features, table.scratch))
@@ -300,7 +320,7 @@ class PairClassifier(PairPredictor):
                 table.features, table.judged, table.known
             )
             if doubt is not None:
-                warnings.warn(doubt, population.KnownClassesWarning, stacklevel=2)
+                warnings.warn(doubt, population.KnownClassesWarning, stacklevel=3)
         table, self.annotators_ = learn_annotators(self, table)
         rows = table.rows(self.labelled_weight)
         if model_of(self) == NETWORK and self.model == "auto" and table.in_memory:
@@ -323,7 +343,6 @@ class PairClassifier(PairPredictor):
             )
             self.slope_, z = self.slope_ * slope, slope * z
         self._set_prior(z, weight, table.judged, need, prior)
-        return self
 
     def _describe_instances(self, table: Table, weight: Floats) -> None:
         """Set the attributes that depend on the instances alone."""
@@ -349,7 +368,7 @@ class PairClassifier(PairPredictor):
         if need == "majority" and side is not None:
             doubt = population.unclear_majority(rows, side)
             if doubt is not None:
-                warnings.warn(doubt, population.PriorMismatchWarning, stacklevel=3)
+                warnings.warn(doubt, population.PriorMismatchWarning, stacklevel=4)
         if stated is not None or not needs_prior(self.risk) or is_scikit_learn(self.model):
             return stated
         if isinstance(self.risk, Risk):
@@ -422,4 +441,4 @@ class PairClassifier(PairPredictor):
             learnt = None if affine else z
             reason = population.disagreement(judged, float(self.prior), learnt, weight)
         if reason is not None:
-            warnings.warn(reason, population.PriorMismatchWarning, stacklevel=3)
+            warnings.warn(reason, population.PriorMismatchWarning, stacklevel=4)

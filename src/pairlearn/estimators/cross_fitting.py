@@ -246,7 +246,7 @@ def learn_annotators(classifier: PairClassifier, table: Table) -> tuple[Table, l
 
 
 def _warn(message: str, category: type[Warning] = AnnotatorsWarning) -> None:
-    warnings.warn(message, category, stacklevel=4)
+    warnings.warn(message, category, stacklevel=5)
 
 
 def _link_of_answers(answers: Answers, table: Table) -> Link:

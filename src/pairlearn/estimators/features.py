@@ -83,11 +83,7 @@ class FeatureStep:
         """Set the fitted attributes of an estimator that belong to this step."""
         own = None if self.own is None else self.fitted
         fitted = {"feature_names_in_": self.names, "encoder_": self.encoder, "features_": own}
-        for name, value in fitted.items():
-            if value is not None:
-                setattr(estimator, name, value)
-            elif hasattr(estimator, name):
-                delattr(estimator, name)
+        vars(estimator).update({name: value for name, value in fitted.items() if value is not None})
         if self.encoder is not None:
             estimator.n_features_in_ = len(self.encoder.columns)
 
