@@ -203,6 +203,16 @@ def test_the_prior_is_by_those_whose_answers_tell_something(tmp_path: Path) -> N
     assert both | {"left_out": []} == alone
     assert "without bob, whose answers tell nothing" in run("prior", tmp_path / "both.csv").stdout
     assert alone["warnings"] == []
+    alone, both = (
+        data_of(f"plan --within 0.05 --accuracy 0.7 --pilot {tmp_path / name}.csv")
+        for name in ("careful", "both")
+    )
+    assert both == alone
+    others = zip(careful, columns[2][::-1], columns[3][::-1], strict=True)
+    contrary = [f"{row.rsplit(',', 3)[0]},{s},{c},bob\n" for row, s, c in others]
+    (tmp_path / "rivals.csv").write_text("".join([header, *careful, *contrary]))
+    (warning,) = data_of(f"prior {tmp_path / 'rivals.csv'}")["warnings"]
+    assert warning.startswith("annotators contradict each other")
     leaning = [
         f"{left},{right},{s + 0.5 * (1 - s)},{c},ann\n"
         for left, right, s, c in zip(*(row.tolist() for row in columns), strict=True)

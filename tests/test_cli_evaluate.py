@@ -339,5 +339,5 @@ def test_compare_prints_a_table_of_preferences_and_missing_answers_too(tmp_path:
     ]
     files[1].write_text("\n".join([f"{head},annotator", *judged]))
     text = plain(run("compare", *files, *QUICK, "--methods", "likelihood-abs").stdout)
-    assert "180 judgements (120 with several answers to a pair as one), 120 held out in 2" in text
+    assert "180 judgements (120 of them count), 120 held out in 2" in text
     assert "best: likelihood-abs; there is no other to compare it with" in text

@@ -366,7 +366,7 @@ def _graph(answers: Answers) -> Iterator[Finding]:
 
 def _precision(answers: Answers, implied: PriorEstimate | None) -> Iterator[Finding]:
     """How precisely an accuracy could be measured with these pairs."""
-    both = answers.has_s & answers.has_c & answers.useful
+    both = answers.has_c & answers.comparable
     n = int(both.sum() * answers.effective_rows / max(len(answers), 1))
     if implied is None or n < 30 or not (answers.s[both] < 1).any():
         return

@@ -226,7 +226,7 @@ def _text(comparison: Comparison, judgements: int, out: Path | None) -> Iterator
         prior = f"; class prior {comparison.prior:.3f}, {baseline(comparison.prior)}"
     counted = f"{judgements:,} judgements"
     if comparison.pairs < judgements:
-        counted += f" ({comparison.pairs:,} with several answers to a pair as one)"
+        counted += f" ({comparison.pairs:,} of them count)"
     yield (
         f"{counted}, {comparison.tested:,} held out in {comparison.folds} folds × "
         f"{comparison.repeats}{lost}{prior}.\nAccuracy as the annotator sees it; "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -147,6 +148,11 @@ LEANING = (
     "who): the share may lie outside of the interval; `pairlearn fit` takes habits back, and "
     "says the share too"
 )
+RIVALS = (
+    "annotators contradict each other (`pairlearn check` says who), and all of them count: the "
+    "share may lie outside of the interval; `pairlearn fit` lets the features decide whom to "
+    "believe, and says the share too"
+)
 
 
 @command("prior", Reading, quiet="Print the number alone.")
@@ -189,10 +195,13 @@ def prior(
             "majority".format(**other)
         )
     text.append(f"from {estimate.n:,} similarities with mean {estimate.mean_similarity:.3f}")
+    if middles := int(answers.untouched[0].sum()):
+        text.append(f"without {middles:,} answers like sliders that nobody moved (see `check`)")
     if left_out:
         text.append(f"without {', '.join(left_out)}, whose answers tell nothing (see `check`)")
     report = check(table[answers.rows[answers.useful]], precision=False)
-    warnings = [LEANING] * any(finding.code in LEANS for finding in report.findings)
+    codes = {finding.code for finding in report.findings}
+    warnings = [LEANING] * bool(codes & LEANS) + [RIVALS] * ("rival-annotators" in codes)
     data = {"majority": majority, **asdict(estimate), "if_reversed": other, "left_out": left_out}
     short: str | ValueError = f"{estimate.value:.6g}"
     if majority is None:
@@ -330,20 +339,23 @@ def plan(
         known = read_items(items, columns=classifier.columns())
         held = HeldPairs.score(classifier, known, read_pairs(pilot), (items, pilot))
         options = held.options(confidence) | {"seed": seed}
-        return _plan_output(planning.plan_from_pilot(within, *held.arguments, **options))
+        plan = planning.plan_from_pilot(within, *held.arguments, **options)
+        return _plan_output(plan, held.words(), held.answers_to_a_pair)
     if items is not None:
         raise ValueError("--items is for --model, which predicts them")
     if accuracy is None:
         raise ValueError("say --accuracy, as a guess, or --model with --pilot and --items")
     if pilot is not None:
-        from pairlearn.prior import estimate_prior
+        from pairlearn.check.answers import Answers
+        from pairlearn.labels import PairLabels
 
-        table = read_pairs(pilot)
+        answers = Answers.of(read_pairs(pilot))
         if prior is None:
-            implied = estimate_prior(table.similarity, "negative", weight=table.weight)
-            prior = min(max(implied.value, 0.02), 0.98)
+            prior = min(max(answers.implied_prior("negative").value, 0.02), 0.98)
         if strength is None:
-            strength = planning.annotator_strength(table[table.judged].labels(), prior)
+            kept = answers.comparable & answers.has_c
+            labels = PairLabels(answers.s[kept], answers.c[kept], noisy=True)
+            strength = planning.annotator_strength(labels, prior)
     if prior is None:
         raise ValueError("say --prior, or --pilot with judged pairs that tell it")
     assumed: Any = {"accuracy": accuracy, "prior": prior, "errors": errors}
@@ -351,12 +363,12 @@ def plan(
     return _plan_output(planning.plan(within, **assumed, confidence=confidence, seed=seed))
 
 
-def _plan_output(plan: PairPlan) -> Output:
-    known = plan.assumptions
+def _plan_output(plan: PairPlan, pilot: str = "", answers_to_a_pair: float = 1.0) -> Output:
+    known, several = plan.assumptions, answers_to_a_pair > 1
     if known["from"] == "pilot":
         text = [
             f"as the pilot suggests, between {plan.low:,} and {plan.high:,}",
-            f"pilot: {known['pairs']:,} pairs, accuracy {known['accuracy']:.3f} "
+            f"pilot: {pilot}, accuracy {known['accuracy']:.3f} "
             f"({plan.confidence:.0%}: {known['low']:.3f} to {known['high']:.3f}); they count in",
         ]
     else:
@@ -366,6 +378,10 @@ def _plan_output(plan: PairPlan) -> Output:
             f"strength {known['strength']:.3g} (right about {known['annotator_accuracy']:.1%}), "
             f"{known['errors']} errors, independent pairs with both judgements",
         ]
-    head = f"{plan.pairs:,} pairs for an accuracy within ±{plan.half_width:g}"
+    head = f"{plan.pairs:,} {'answers' if several else 'pairs'} for an accuracy within "
+    head += f"±{plan.half_width:g}"
+    if several:
+        pairs = math.ceil(plan.pairs / answers_to_a_pair)
+        head += f": about {pairs:,} pairs, with as many answers to each as in the pilot"
     end = "for measuring only: keep these pairs out of training"
     return Output(plan.to_dict(), [head, *text, end], str(plan.pairs))

@@ -254,9 +254,14 @@ class HeldPairs(ScoredPairs):
             **vars(scored), items=items, table=table[new], ignored=ignored, seen=doubt_of_seen(new)
         )
 
+    @property
+    def answers_to_a_pair(self) -> float:
+        """Mean number of answers to a pair."""
+        return len(self.ends) / len(np.unique(np.sort(self.ends, 1), axis=0))
+
     def words(self) -> str:
         """The number of pairs, and of answers where there are several to a pair."""
-        answers, pairs = len(self.ends), len(np.unique(np.sort(self.ends, 1), axis=0))
+        answers, pairs = len(self.ends), round(len(self.ends) / self.answers_to_a_pair)
         return (
             f"{answers:,} answers about {pairs:,} pairs" if pairs < answers else f"{pairs:,} pairs"
         )
