@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import inspect
 import json
+import os
 import re
+import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,9 +22,11 @@ from pairlearn import Judgements, PairClassifier, kinds
 from pairlearn.data.simulation import simulate
 from pairlearn.estimators import fit_file
 from pairlearn.tables import PairTable, read_items, read_pairs, write_pairs
+from pairlearn.tables.pairs import pair_columns
 
 SOFT = ("both", "similarity", "difference")
-PAGE = Path(__file__).parents[1] / "docs" / "extend" / "add_a_kind.md"
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "extend" / "add_a_kind.md"
 
 
 @pytest.fixture(autouse=True)
@@ -46,6 +52,80 @@ def test_a_kind_is_short() -> None:
     for kind in kinds.KINDS:
         if kind.name not in (*SOFT, "either"):
             assert len(inspect.getsource(inspect.getmodule(kind)).splitlines()) < 80, kind
+
+
+def test_put_where_the_page_says_it_needs_nothing_else(tmp_path: Path) -> None:
+    """The file, the lines and the row of the page, in a copy of the package, pass its tests."""
+    for folder in ("src", "tests"):
+        ignored = shutil.ignore_patterns("__pycache__", "golden", "corpus")
+        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=ignored)
+    for name in ("pyproject.toml", "README.md"):
+        shutil.copy(ROOT / name, tmp_path)
+    page = PAGE.read_text()
+    (place, code) = re.search(r"`(src/\S+)`:\n+```python\n(.*?)```", page, re.S).groups()
+    (tmp_path / place).write_text(code)
+    changes = re.split(r"In `((?:src|tests)/\S+)`", page)[1:]
+    for place, text in zip(changes[::2], changes[1::2], strict=True):
+        for diff in re.findall(r"```diff\n(.*?)```", text, re.S):
+            before, after = (re.sub(f"(?m)^[{drop}].*\n|^.", "", diff) for drop in ("+", "-"))
+            source = (tmp_path / place).read_text()
+            assert source.count(before) == 1
+            (tmp_path / place).write_text(source.replace(before, after))
+    tests = ["tests/test_kinds.py", "tests/test_package.py"]
+    words = "either or batches or mixed or light or torch"
+    for command in (["ruff", "check", "src"], ["pytest", "-x", "--no-header", *tests, "-k", words]):
+        done = subprocess.run(
+            [sys.executable, "-m", *command],
+            cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(tmp_path / "src")},
+            capture_output=True, text=True,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+MISTAKES: list[tuple[dict[str, Any], str]] = [
+    ({"name": None}, "name must be a word; got None"),
+    ({"columns": kinds.Column("fresh", 0, 1)}, "must be a tuple of Column; got Column"),
+    ({"columns": (kinds.Column("left", 0, 1),)}, "cannot be called 'left'"),
+    ({"columns": (kinds.Column("labels", 0, 1),)}, "cannot be called 'labels'"),
+    ({"columns": (kinds.Column("a", 0, 1), kinds.Column("b", 0, 1))}, r"they have \[0, 0\]"),
+    ({"columns": (kinds.Column("similarity", -5, 5),)}, "'similarity' differs from that of"),
+    ({"columns": kinds.kind("same").columns}, "kind 'same' has the same name or columns"),
+    ({"columns": (*kinds.kind("label").columns, kinds.Column("b", 0, 1, place=1))}, "'label', too"),
+    ({"single": True, "columns": kinds.kind("triplet").columns}, "single takes one column"),
+    ({"settles": "side"}, "settles can be a set of .*; got 'd'"),
+    ({"means": ("nothing",)}, "there is no 'nothing'"),
+]
+
+
+@pytest.mark.parametrize(("attributes", "message"), MISTAKES, ids=lambda value: str(value)[:30])
+def test_mistakes_in_a_kind_are_named(attributes: dict[str, Any], message: str) -> None:
+    right = {"name": "fresh", "columns": (kinds.Column("fresh", 0, 1),)}
+    before = list(kinds.KINDS)
+    with pytest.raises(ValueError, match=f"Fresh: .*{message}"):
+        kinds.register(type("Fresh", (kinds.Kind,), right | attributes)())
+    assert before == kinds.KINDS
+
+
+def test_what_is_no_kind_is_no_column_either() -> None:
+    with pytest.raises(TypeError, match="an instance of a subclass of Kind; got <class"):
+        kinds.register(Floor)  # type: ignore[arg-type]
+    public = {name for name in dir(PairTable) if not name.startswith("_")}
+    assert public | {*pair_columns()} - {*kinds.columns()} <= kinds.RESERVED
+
+
+@pytest.mark.parametrize(
+    ("column", "message"),
+    [
+        ({"words": {"None": 0, "some": 1}}, "'None' is read as an empty cell"),
+        ({"words": {" no": 0}}, "' no' is read as .* or without its spaces"),
+        ({"words": {"two": 2}}, r"'two' is 2, outside \[0, 1\]"),
+        ({"words": {"half": 0.5}}, "'half' is 0.5: without a word for 0, .* whole numbers"),
+        ({"place": 2}, "place must be 0 or 1; got 2"),
+    ],
+)
+def test_mistakes_in_a_column_are_named(column: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=f"column 'fresh': .*{message}"):
+        kinds.Column("fresh", 0, 1, **column)
 
 
 def test_from_simulation_through_files_to_a_model(tmp_path: Path) -> None:

@@ -25,6 +25,9 @@ Ids: TypeAlias = NDArray[np.int64] | NDArray[np.str_]
 MAX_LENGTH = 256
 """Most characters of an id: numpy stores every row at the width of the longest."""
 
+MISSING_WORDS = {"nan", "na", "n/a", "null", "none", "-", "?"}
+"""Words that stand for an empty cell, in any case."""
+
 _CHUNK = 65536
 
 

@@ -5,7 +5,7 @@ The order defines the codes in `pairlearn.Judgements`; `register` adds your own 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -41,14 +41,64 @@ KINDS: list[Kind] = [
 ]
 
 
+RESERVED = {
+    "left", "right", "weight", "annotator", "noisy", "ignored", "single", "judged", "ids", "labels",
+    "columns", "changed", "positions", "numbered", "statements", "said", "judgements",
+    "concatenate", "from_judgements", "to_array", "trusted",
+}  # fmt: skip
+"""Names in `pairlearn.tables.PairTable`, which no column can have."""
+
+
 def register(new: Kind) -> Kind:
-    """Add a kind at the end of `KINDS`, or replace the one of the same name."""
+    """Add a kind at the end of `KINDS`, or replace the one of the same name.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is no instance of a kind, or could not be told from others in a file.
+    """
+    if not isinstance(new, Kind):
+        raise TypeError(f"register takes an instance of a subclass of Kind; got {new!r}")
     names = [known.name for known in KINDS]
-    if new.name in names:
-        KINDS[names.index(new.name)] = new
-    else:
-        KINDS.append(new)
+    place = names.index(new.name) if getattr(new, "name", None) in names else len(KINDS)
+    for problem in _problems(new, KINDS[:place] + KINDS[place + 1 :]):
+        raise ValueError(f"{type(new).__name__}: {problem}")
+    KINDS[place : place + 1] = [new]
     return new
+
+
+def _problems(new: Kind, others: Sequence[Kind]) -> Iterator[str]:
+    """What is wrong with a kind by itself, and beside others."""
+    name, columns = getattr(new, "name", None), getattr(new, "columns", None)
+    if not isinstance(name, str) or not name.isidentifier():
+        yield f"name must be a word; got {name!r}"
+    if not isinstance(columns, tuple) or not all(isinstance(c, Column) for c in columns):
+        yield f"columns must be a tuple of Column; got {columns!r}"
+        return
+    places = [column.place for column in columns]
+    if places not in ([0], [1], [0, 1], [1, 0]):
+        yield f"columns must be one, or two with place=0 and place=1; they have {places}"
+    if new.single and not new.joint and places != [0]:
+        yield (
+            "single takes one column, with place=0: in training, v is the value of the statement "
+            "about another item"
+        )
+    if unknown := {*new.settles} - {"level", "side", "scale"}:
+        yield f"settles can be a set of 'level', 'side' and 'scale'; got {min(unknown)!r}"
+    known = {column.name: column for other in others for column in other.columns}
+    if unknown := {*new.means} - known.keys():
+        yield f"means must be a tuple of columns of other kinds; there is no {min(unknown)!r}"
+    for column in columns:
+        if not column.name.isidentifier() or column.name in RESERVED:
+            yield f"a column cannot be called {column.name!r}: choose another name"
+        if known.get(column.name, column) != column:
+            yield f"column {column.name!r} differs from that of another kind: use the same Column"
+    for other in others:
+        shared = {*new.named} & {*other.named}
+        if other.name == name or (shared and {*new.named} == {*other.named}):
+            yield f"kind {other.name!r} has the same name or columns: choose others"
+        if shared and other.single != new.single:
+            yield f"kind {other.name!r} has column {min(shared)!r}, too, and another `single`"
 
 
 def code(name: str) -> int:
@@ -132,3 +182,7 @@ def incomplete(numbers: Mapping[str, Floats]) -> Iterator[tuple[int, str]]:
         ]
         for row in first_rows(rows & ~np.logical_or.reduce([np.zeros_like(rows), *whole])):
             yield row, f"has a {name} alone: give {' or '.join(map(' and '.join, kinds))}"
+
+
+for _known in tuple(KINDS):
+    register(_known)

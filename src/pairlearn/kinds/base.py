@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from pairlearn.columns import MISSING_WORDS, Indices, RowError, TableError, first_rows, quote
 from pairlearn.columns import Floats as Floats
-from pairlearn.columns import Indices, RowError, TableError, first_rows, quote
 
 if TYPE_CHECKING:  # files are read without torch
     from torch import Tensor
@@ -46,6 +46,20 @@ class Column:
     words: Mapping[str, float] = field(default_factory=dict)
     place: int = 0
     noisy: bool = False
+
+    def __post_init__(self) -> None:
+        if self.place not in (0, 1):
+            raise ValueError(f"column {self.name!r}: place must be 0 or 1; got {self.place}")
+        for word, value in self.words.items():
+            problem = ""
+            if word.strip() != word or word.lower() in {"", *MISSING_WORDS}:
+                problem = "is read as an empty cell or without its spaces: choose another word"
+            elif not self.low <= value <= self.high:
+                problem = f"is {value:g}, outside [{self.low:g}, {self.high:g}]"
+            elif self.signed and value not in range(-127, 128):
+                problem = f"is {value:g}: without a word for 0, values are small whole numbers"
+            if problem:
+                raise ValueError(f"column {self.name!r}: the word {word!r} {problem}")
 
     @property
     def signed(self) -> bool:

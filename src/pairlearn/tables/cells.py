@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from pairlearn.columns import (
     MAX_LENGTH,
+    MISSING_WORDS,
     Floats,
     RowError,
     TableError,
@@ -44,7 +45,6 @@ _EXPECTED = {"id": "integers or text", "number": "numbers", "word": "text", "tex
 NUMBER = re.compile(
     r"[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|inf(inity)?)", re.ASCII | re.IGNORECASE
 )
-MISSING_WORDS = {"nan", "na", "n/a", "null", "none", "-", "?"}
 THOUSANDS = re.compile(r"[+-]?[1-9][0-9]{0,2}(,[0-9]{3})+", re.ASCII)
 PIXELS = (3, 32, 32)
 """Colours, height and width to which images are resized."""
