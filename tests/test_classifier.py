@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from torch import nn
 
@@ -15,7 +16,7 @@ from pairlearn.estimators import PairClassifier, PriorMismatchWarning
 from pairlearn.estimators.table import FewPairsWarning
 from pairlearn.judgements import Judgements
 from pairlearn.models import MLP
-from pairlearn.tables import ItemTable
+from pairlearn.tables import ItemTable, PairTable
 
 SLOPE = np.array([3.0, -2.0, 0.0])
 NAN = np.nan
@@ -263,6 +264,34 @@ def test_statements_are_the_same_as_pairs_and_labels():
     for pairs, preprocessor in ((X, None), (PAIRS, None), (None, X)):
         other = linear(epochs=3, preprocessor=preprocessor).fit(pairs, judged)
         assert np.allclose(other.decision_function(X), plain.decision_function(X), atol=1e-4)
+
+
+@pytest.mark.filterwarnings("ignore:X does not have valid feature names")
+def test_a_table_of_pairs_is_used_with_all_its_columns():
+    row, (left, right) = np.arange(200), IDS[ROWS[:200]].T
+    alone = row >= 150
+    table = PairTable(
+        left,
+        np.where(alone, "", right),
+        np.where(row < 100, S[:200], NAN),
+        np.where(row < 50, C[:200], NAN),
+        preference=np.where(alone, "", PREFERRED[:200]),
+        weight=1.0 + row % 3,
+        annotator=np.where(row % 2, "ann", "bob"),
+        same=np.where((row < 100) | alone, NAN, SAME[:200]),
+        label=np.where(alone, R[:400:2] > 0.5, NAN),
+    )
+    statements, items = table.judgements(IDS), ItemTable(IDS, X)
+    others = linear().fit(PAIRS[300:], LABELS[300:])
+    score = others.score(X, statements)
+    model = linear(epochs=3, annotators="learn", unjudged="ignore").fit(X, statements)
+    for pairs, preprocessor in ((None, items), (IDS[ROWS[:200]], items), (PAIRS[:200], None)):
+        other = clone(model).set_params(preprocessor=preprocessor).fit(pairs, table)
+        assert np.allclose(other.decision_function(X), model.decision_function(X), atol=1e-3)
+        assert [manner.name for manner in other.annotators_] == ["ann", "bob"]
+        others.set_params(preprocessor=preprocessor)
+        assert others.score(pairs, table) == pytest.approx(score, abs=1e-6)
+        assert others.evaluate(pairs, table).accuracy.value == pytest.approx(score, abs=1e-6)
 
 
 def test_predicting_a_table_checks_its_names():

@@ -11,6 +11,7 @@ from torch import nn
 from pairlearn import Judgements, PairLabels
 from pairlearn.data.simulation import simulate
 from pairlearn.estimators import PairClassifier
+from pairlearn.tables import PairTable
 
 RNG = np.random.default_rng(0)
 PAIRS = RNG.normal(size=(20, 2, 3))
@@ -54,6 +55,7 @@ def fit(pairs=PAIRS, labels=LABELS, arguments=None, **parameters):
         ({"pairs": ENDS, "preprocessor": lambda i: X[:3]}, "for 40 ids it gave .* \\(3, 3\\)"),
         ({"pairs": ENDS, "preprocessor": changed(X, NAN, 7, 1)}, "in the row of id 7"),
         ({"labels": LABELS[:5]}, "labels has 5 rows and pairs has 20"),
+        ({"labels": PairTable(*ENDS.T, *LABELS.T)[:5]}, "labels has 5 rows and pairs has 20"),
         ({"labels": LABELS[:, 0]}, r"shape \(n, 2\), columns similarity and difference"),
         ({"labels": changed(LABELS, 5, 3, 0)}, r"similarity must lie in \[0, 1\]; row 3 is 5"),
         ({"labels": changed(LABELS, np.inf, 3, 1)}, "difference is infinite in row 3"),
@@ -105,10 +107,15 @@ def test_what_else_fit_takes(arguments, message):
 
 
 @pytest.mark.parametrize("name", ["sample_weight", "preference", "annotator"])
-def test_judgements_have_columns_of_their_own(name):
+def test_tables_have_columns_of_their_own(name):
     judged, words = Judgements.from_pairs(ENDS, LABELS), name.removeprefix("sample_")
     with pytest.raises(ValueError, match=f"labels are Judgements, .*: leave out the {words}s"):
         fit(X, judged, {name: np.ones(20)})
+    own = {words: np.ones(20, int)}
+    table = PairTable(*ENDS.T, *LABELS.T, **own)
+    with pytest.raises(ValueError, match=f"a PairTable with a column '{words}': leave out the"):
+        fit(ENDS, table, {name: np.ones(20)}, preprocessor=X)
+    fit(ENDS, table.changed(**{words: None}), {name: np.ones(20)}, preprocessor=X)
 
 
 @pytest.mark.parametrize(

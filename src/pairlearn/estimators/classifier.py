@@ -250,12 +250,13 @@ class PairClassifier(PairPredictor):
         pairs : array of shape (n, 2, d, ...) or (n, 2)
             Both instances of each pair, or their ids, which the `preprocessor` knows. A pair may be
             in several rows, judged by several annotators: all of them count.
-        labels : PairLabels, array of shape (n, 2), or Judgements
+        labels : PairLabels, array of shape (n, 2), PairTable or Judgements
             Similarity and difference, NaN where not given; None if all rows have a
-            preference only. A table of `Judgements` refers to items by position: then
+            preference only. All columns of a `PairTable` are used, whatever they state, and
+            its ids where `pairs` is None. A table of `Judgements` refers to items by position: then
             `pairs` are these items (N, d, ...), or ids or pairs row by row as above.
         annotator, sample_weight : array of shape (n,), optional
-            Who judged each pair, and weights of the rows.
+            Who judged each pair, and weights of the rows, unless `labels` has them.
         preference : array of shape (n,), optional
             "right" (1) or "left" (−1), the more positive instance; None or 0 where not given.
         labelled : (X, y), optional

@@ -90,6 +90,8 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ) -> float:
         """Accuracy as the annotator sees it, estimated on held-out pairs; higher is better.
 
+        Pairs, labels, weights and annotators are as in `fit`, here and in `estimate_accuracy` and
+        `evaluate`; similarities, differences and what means the same are measured with.
         It is the value of `estimate_accuracy`, so that cross-validation and grid search
         choose by accuracy although there are no classes. Use them with `ItemKFold` where
         items are in several pairs.
@@ -305,7 +307,7 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             pairs,
             labels,
             sample_weight=sample_weight,
-            annotator=annotator if getattr(self, "annotators_", ()) else None,
+            annotator=annotator,
             preprocessor=self.preprocessor,
             step=self._step(),
         )

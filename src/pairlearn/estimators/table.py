@@ -243,16 +243,30 @@ def read_table(
     if isinstance(pairs, Table):
         return pairs
     step = step or FeatureStep()
+    if isinstance(labels, list) and labels and hasattr(labels[0], "concatenate"):
+        labels = labels[0].concatenate(labels)  # scikit-learn takes rows one by one
+    beside = {"weight": sample_weight, "preference": preference, "annotator": annotator}
+    given = [name for name, values in beside.items() if values is not None]
     if isinstance(labels, Judgements):
-        columns = {"weights": sample_weight, "preferences": preference, "annotators": annotator}
-        for name in (name for name, values in columns.items() if values is not None):
+        for name in given:
             raise ValueError(
                 "labels are Judgements, which have weights, preferences and annotators of their "
-                f"own: leave out the {name} given beside them"
+                f"own: leave out the {name}s given beside them"
             )
         features, statements, ids = _locate(pairs, labels, preprocessor, step)
     else:
-        features, ends, ids = read_pairs(pairs, preprocessor, step)
+        single = None
+        if isinstance(labels, PairTable):
+            own, single = labels.columns(), labels.single
+            for name in (name for name in given if name in own):
+                raise ValueError(
+                    f"labels are a PairTable with a column {name!r}: leave out the {name}s given "
+                    f"beside it, or pass labels.changed({name}=None)"
+                )
+            pairs = np.stack([labels.left, labels.right], 1) if pairs is None else pairs
+            sample_weight = own.get("weight", sample_weight)
+            annotator = own.get("annotator", annotator)
+        features, ends, ids = _read_ends(pairs, single, preprocessor, step)
         columns = _read_columns(labels, preference, len(ends))
         weight = read_weight(sample_weight, len(ends))
         statements = Judgements.from_columns(ends, columns, weight, annotator)
@@ -297,12 +311,25 @@ def _locate(
         if (last := statements.ends.max(initial=-1)) >= len(features):
             raise ValueError(f"labels are about item {last}, and pairs has {len(features)} items")
         return features, statements, None
-    rows = statements.ends if pairs is None else np.asarray(pairs)
-    _check_length("labels", len(statements), len(rows))
-    if rows.ndim == 2:  # ids, of which a statement about one item has one
-        rows = np.where(single, rows[:, :1], rows)
-    features, ends, ids = read_pairs(rows, preprocessor, step)
-    return features, replace(statements, ends=np.where(single, -1, ends)), ids
+    rows = statements.ends if pairs is None else pairs
+    features, ends, ids = _read_ends(rows, single[:, 1], preprocessor, step)
+    return features, replace(statements, ends=ends), ids
+
+
+def _read_ends(
+    pairs: Any, single: Mask | None, preprocessor: Any, step: FeatureStep
+) -> tuple[NDArray[Any], Indices, NDArray[Any] | None]:
+    """Read pairs, of which rows about a `single` item have a left end, and −1 for the other."""
+    if single is None:
+        return read_pairs(pairs, preprocessor, step)
+    pairs = np.atleast_1d(pairs)
+    _check_length("labels", len(single), len(pairs))
+    if pairs.ndim > 1 and single.any():
+        pairs = pairs.copy()
+        pairs[single, 1:] = pairs[single, :1]
+    features, ends, ids = read_pairs(pairs, preprocessor, step)
+    ends[single, 1] = -1
+    return features, ends, ids
 
 
 def with_groups(labels: Any, groups: tuple[Any, Mapping[Any, Any]] | None) -> Any:
@@ -320,7 +347,10 @@ def with_groups(labels: Any, groups: tuple[Any, Mapping[Any, Any]] | None) -> An
 
 def _read_columns(labels: Any, preference: Any, n: int) -> dict[str, Floats]:
     """Columns of n pairs by name, with at least one value in each row."""
-    columns = dict(zip(("similarity", "difference"), read_labels(labels, n).T, strict=True))
+    if isinstance(labels, PairTable):
+        columns = labels.statements()
+    else:
+        columns = dict(zip(("similarity", "difference"), read_labels(labels, n).T, strict=True))
     if preference is not None:
         columns["preference"] = np.asarray(preference)
         _check_length("preference", columns["preference"].size, n)
@@ -336,15 +366,12 @@ def _read_columns(labels: Any, preference: Any, n: int) -> dict[str, Floats]:
 def read_labels(labels: Any, n: int) -> Floats:
     """Similarity and difference (n, 2) of n pairs, NaN where not given.
 
-    An array (n, 2) or a `PairTable` may have rows without either (a preference may stand
-    for them). Values outside the ranges are refused in an array; in a table or in
-    `PairLabels` they were checked, or noise was admitted.
+    An array (n, 2) may have rows without either (a preference may stand for them). Values outside
+    the ranges are refused in an array; in `PairLabels` they were checked, or noise was admitted.
     """
     if labels is None:
         return np.full((n, 2), np.nan)
-    if isinstance(labels, (list, tuple)) and labels and isinstance(labels[0], PairLabels):
-        labels = PairLabels.concatenate(labels)  # scikit-learn takes rows one by one
-    if isinstance(labels, (PairTable, PairLabels)):
+    if isinstance(labels, PairLabels):
         values = as_floats(labels.to_array())
     else:
         values = checked_numbers("labels", np.asarray(labels)).astype(np.float64)
