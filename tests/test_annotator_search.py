@@ -5,29 +5,35 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pairlearn.annotators import Answers, learn_link
+from pairlearn.annotators import Answers, fair, learn_link
 from pairlearn.annotators.crowd import rough_log_odds
 from pairlearn.judgements import Judgements
 from pairlearn.labels import PairLabels
 
 
-def world(prior, seed=0, pairs=300):
-    """Features of two normal classes, and honest answers (pairs, 2)."""
+def world(prior, seed=0, pairs=300, factors=(1,)):
+    """Features of two normal classes, and honest answers (pairs, 2), one for each confidence."""
     rng = np.random.default_rng(seed)
     x = rng.normal(size=(2 * pairs, 3))
     x[:, 0] += 3 * (rng.random(2 * pairs) < prior) - 1.5
-    r = 1 / (1 + np.exp(-(3 * x[:, 0] + np.log(prior / (1 - prior)))))
-    return x, np.asarray(PairLabels.from_posteriors(r[::2], r[1::2]).to_array()), rng
+    odds = 3 * x[:, 0] + np.log(prior / (1 - prior))
+    chances = [1 / (1 + np.exp(-factor * odds)) for factor in factors]
+    answers = [PairLabels.from_posteriors(r[::2], r[1::2]).to_array() for r in chances]
+    return x, *map(np.asarray, answers), rng
 
 
-def answers_of(*crowd):
+def table_of(*crowd):
     """Answers of several people to the same pairs, named a, b, c …"""
     ends = np.arange(2 * len(crowd[0])).reshape(-1, 2)
     rows = [
         Judgements.from_pairs(ends, PairLabels(*said.T, noisy=True), annotator=[name] * len(said))
         for name, said in zip("abcd", crowd, strict=False)
     ]
-    return Answers.of(Judgements.concatenate(rows))
+    return Judgements.concatenate(rows)
+
+
+def answers_of(*crowd):
+    return Answers.of(table_of(*crowd))
 
 
 @pytest.mark.parametrize("prior", [0.03, 0.1])
@@ -59,3 +65,52 @@ def test_a_lean_is_found_however_rare_positives_are(prior):
     answers = answers_of(said)
     link = learn_link(answers, rough_log_odds(answers, x), start=learn_link(answers))
     assert link.manners[0].lean_same == pytest.approx((said - honest)[:, 0].mean(), abs=0.03)
+
+
+def scattered(answers, rng):
+    """The same answers, a little off, as no two people agree to the last digit."""
+    return np.clip(answers + rng.normal(0, 0.01, answers.shape), [0, -1], [1, 1])
+
+
+@pytest.mark.parametrize("factor", [0.5, 2])
+def test_another_confidence_is_neither_guesses_nor_a_lean(factor):
+    x, honest, theirs, rng = world(0.4, factors=(1, factor))
+    answers = answers_of(theirs, scattered(honest, rng), scattered(honest, rng))
+    first = learn_link(answers)
+    link = learn_link(answers, rough_log_odds(answers, x), start=first)
+    for manners in (first.manners, link.manners):
+        assert manners[0].confidence == pytest.approx(factor, rel=0.2)
+        assert manners[0].guesses < 0.02
+        assert not manners[0].same_amount
+        assert manners[1].honest
+        assert manners[2].honest
+    comparison = "more" if factor > 1 else "less"
+    assert (
+        link.manners[0].words()
+        == f"{comparison} confident than the others (log-odds × {factor:.1f})"
+    )
+    # Corrected, the answers are those of the others.
+    assert np.abs(link.combined(answers)[0] - honest).mean() < 0.01
+    alone = fair(link.manners, table_of(theirs))
+    assert np.abs((alone.values - honest).mean(0)).max() < 0.01
+    assert np.abs(alone.values - honest).mean() < 0.8 * np.abs(theirs - honest).mean()
+
+
+def test_of_two_people_nobody_is_the_confident_one():
+    x, honest, theirs, _ = world(0.4, factors=(1, 2))
+    answers = answers_of(honest, theirs)
+    link = learn_link(answers, rough_log_odds(answers, x), start=learn_link(answers))
+    less, more = link.manners
+    assert less.confidence * more.confidence == pytest.approx(1, abs=0.01)
+    assert more.confidence / less.confidence == pytest.approx(2, rel=0.3)
+    assert max(less.guesses, more.guesses) < 0.02
+
+
+def test_answers_that_vary_guess_or_lean_show_no_other_confidence():
+    _, honest, rng = world(0.4)
+    blurred = np.clip(honest + rng.normal(0, 0.15, honest.shape), [0, -1], [1, 1])
+    leaning = np.clip(honest + np.array([0.15, 0]), [0, -1], [1, 1])
+    guessing = np.where(rng.random((len(honest), 1)) < 0.3, rng.permutation(honest), honest)
+    answers = answers_of(scattered(honest, rng), blurred, leaning, guessing)
+    link = learn_link(answers)
+    assert [manner.confidence for manner in link.manners] == [1, 1, 1, 1]

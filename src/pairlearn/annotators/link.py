@@ -3,6 +3,7 @@
 Behind every pair stand two true posteriors (r, r'), and with them the honest answer
 s = rr' + (1 − r)(1 − r'), c = r' − r. Annotator j
 
+    sharpens it  by a factor of the log-odds, compared to others who answer the same pairs,
     bends it     by a lean to "same" or "different", or to left or right,
     blurs it     by a spread of their own; on a scale of few levels it goes to a near one, and
                  hard answers are drawn from the outcomes,
@@ -26,6 +27,7 @@ from typing import Any
 import numpy as np
 
 from pairlearn.annotators.answers import Answers
+from pairlearn.annotators.confidence import compared
 from pairlearn.annotators.manner import COST, Manner
 from pairlearn.annotators.scale import HONEST, LEFT, POSTERIORS, RIGHT, SIZE, STEP
 from pairlearn.columns import Floats, Indices
@@ -102,7 +104,7 @@ class Link:
                 corrected, noise = state.mean[pair], spread[pair]
                 given = ~np.isnan(values)
             else:
-                corrected = manner.inverse(values, state.mean[pair])
+                corrected = manner.inverse(values, state.grid[pair])
                 noise = np.broadcast_to(manner.noise(), values.shape)
                 given = ~np.isnan(corrected)
             sure = state.sure[rows].clip(1e-9)
@@ -322,6 +324,11 @@ def learn_link(
     )
     rivals = unconfirmed or any(link.fit > best.fit - CLOSE_CALL for link in different)
     if start is None or start.rivals:
+
+        def onward(link: Link) -> Link:
+            return climb(link, *small, iterations // 4, strays)
+
+        best = compared(best, onward, agreeing, len(small[0].ends))
         best = _polished(best, *small, iterations // 4, strays)
     best = climb(best, *rest, iterations, strays)
     return replace(best, rivals=rivals)

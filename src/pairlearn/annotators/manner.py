@@ -10,27 +10,26 @@ import numpy as np
 
 from pairlearn.annotators.scale import (
     AMOUNTS,
-    BENT,
     HARD,
     HONEST,
+    LEAST_LEAN,
     RANGES,
     STEP,
     bend,
+    bent,
+    honest_answers,
     outcome_chances,
     outcome_of,
     scale_of,
 )
+from pairlearn.annotators.wording import phrases_of
 from pairlearn.columns import Floats, Indices
 from pairlearn.labels import TOLERANCE
 
 Phrase: TypeAlias = tuple[str, dict[str, Any]]
 """A text, and the values of its names in braces."""
 
-LEAST_LEAN = 0.03
-"""Least lean that the grid can resolve."""
 LEAST_CONSTANT = 10
-WIDE = 0.5
-"""Width of an interval of the share of guesses from which on it is not reported."""
 COST = 3.0
 """Gain in log-likelihood that a lean must bring."""
 COSTS = np.where(np.abs(AMOUNTS) > 1e-9, COST, 0.0)
@@ -66,6 +65,8 @@ class Manner:
         The answers (s, c) in use, where they are few and not yes or no.
     constant : bool
         Whether nearly all answers are the same.
+    confidence : float
+        Factor of log-odds, compared to the others who answer the same pairs.
     """
 
     name: str
@@ -88,6 +89,7 @@ class Manner:
     random_error: float = 0.0
     same_error: float = 0.0
     right_error: float = 0.0
+    confidence: float = 1.0
 
     @property
     def guesses(self) -> float:
@@ -125,6 +127,16 @@ class Manner:
         return self.useful and self.guesses < 0.5
 
     @property
+    def shows_confidence(self) -> bool:
+        """Whether the answers show how confident the annotator is."""
+        return self.useful and not self.hard and not self.levels
+
+    @property
+    def comparable(self) -> bool:
+        """Whether another confidence might explain what there is to correct."""
+        return self.shows_confidence and (self.spread > 0.02 or not self.honest)
+
+    @property
     def vague(self) -> Manner:
         """The same guesses, with the spread of a starting point and without leans."""
         s, c = np.maximum([0.02, 0.06], self.floors).tolist()
@@ -146,7 +158,8 @@ class Manner:
     @property
     def honest(self) -> bool:
         """Whether there is nothing to correct."""
-        return self.guesses < 0.02 and not self.same_amount and not self.right_amount
+        straight = not self.same_amount and not self.right_amount
+        return self.guesses < 0.02 and straight and self.confidence == 1
 
     def words(self) -> str:
         """The manner as a sentence."""
@@ -154,38 +167,12 @@ class Manner:
 
     def phrases(self) -> list[Phrase]:
         """Parts of that sentence, as keys of the tables of translations."""
-        if self.constant:
-            return [("gives one answer to everything", {})]
-        low = max(self.guesses - 1.96 * self.guesses_error, 0)
-        high = min(self.guesses + 1.96 * self.guesses_error, 1)
-        phrases: list[Phrase] = []
-        if self.random_error and high - low > WIDE:
-            phrases.append(("too little to tell how many of the answers are guesses", {}))
-        elif self.guesses >= 0.8:
-            return [("answers are hardly related to the pairs", {})]
-        elif self.guesses >= 0.02:
-            values = {"share": _share(self.guesses), "low": low, "high": high}
-            text = "{share} of the answers are guesses"
-            if self.random_error:
-                text = "{share} of the answers are guesses ({low:.0%} to {high:.0%})"
-            phrases.append((text, values))
-        same = "says “same” {lean} too much", "says “different” {lean} too much"
-        right = "favours the right one by {lean}", "favours the left one by {lean}"
-        for lean, error, (more, less) in (
-            (self.lean_same, self.same_error, same),
-            (self.lean_right, self.right_error, right),
-        ):
-            if abs(lean) >= LEAST_LEAN / 2:
-                amount = f"{abs(lean):.2f}" + f" ± {1.96 * error:.2f}" * bool(error)
-                phrases.append((more if lean > 0 else less, {"lean": amount}))
-        if self.spread >= 0.05:
-            phrases.append(("answers vary by {spread:.2f}", {"spread": self.spread}))
-        return phrases or [("nothing to correct", {})]
+        return phrases_of(self)
 
     def mean(self, side: int) -> Floats:
         """Mean answer to each pair of posteriors of the grid."""
         form, amount = self.bends[side]
-        return bend(form, amount, side, HONEST[:, side])
+        return bend(form, amount, side, honest_answers(self.confidence)[:, side])
 
     @property
     def bends(self) -> tuple[tuple[Any, float], tuple[Any, float]]:
@@ -256,9 +243,14 @@ class Manner:
             return not len(whole) or bool((off < TOLERANCE).mean() > 0.5)
         return self.hard == (not is_constant(values) and scale_of(*values.T).hard)
 
-    def inverse(self, values: Floats, expected: Floats) -> Floats:
-        """Answers (n, 2) without the lean; at the end of a scale, the expected answer."""
-        corrected = values.copy()
+    def inverse(self, values: Floats, grid: Floats) -> Floats:
+        """Answers (n, 2) without lean and with the confidence of the others.
+
+        ``grid`` (n, grid) is the distribution of the posteriors of each pair. At the end of a scale
+        it gives the expected answer.
+        """
+        corrected, honest = values.copy(), honest_answers(self.confidence)
+        expected = grid @ honest
         for side, (form, amount) in enumerate(self.bends):
             low, high = RANGES[side]
             if form == "shift" and amount:
@@ -269,14 +261,14 @@ class Manner:
                 to = high if amount > 0 else low
                 kept = max(1 - abs(amount), 1e-3)
                 corrected[:, side] = (values[:, side] - abs(amount) * to) / kept
-        return corrected
+        return corrected if self.confidence == 1 else corrected + grid @ (HONEST - honest)
 
     def noise(self) -> Floats:
         """Variances of corrected answers, next to zero if only the grid blurs them."""
         kept = [
             1.0 if form == "shift" else max(1 - abs(amount), 1e-3) for form, amount in self.bends
         ]
-        clear = self.variances < 1.5 * self.floors
+        clear = (self.variances < 1.5 * self.floors) & (self.confidence == 1)
         return np.where(clear, 1e-6, self.variances) / np.square(kept)
 
     @classmethod
@@ -350,7 +342,7 @@ class Manner:
             best: tuple[float, Any, float, float] = (-np.inf, "pull", 0.0, 0.0)
             costs = self._costs(side, leans)
             for form in ("pull", "shift") if leans else (self.bends[side][0],):
-                mean = BENT[side, form]
+                mean = bent(side, form, self.confidence)
                 left = squares - 2 * mean @ first + mean**2 @ total
                 gain = -left / (2 * self.variances[side]) - costs
                 at = int(gain.argmax())
@@ -359,8 +351,9 @@ class Manner:
             _, fitted[f"{word}_form"], fitted[f"{word}_amount"], left_over = best
             variance = (left_over + 0.05) / (float(total.sum()) + 5)
             fitted[f"{word}_variance"] = max(variance, float(self.floors[side]))
-            bent = bend(fitted[f"{word}_form"], fitted[f"{word}_amount"], side, HONEST[:, side])
-            fitted[f"lean_{word}"] = _mean_gap(bent - HONEST[:, side], total)
+            honest_mean = honest_answers(self.confidence)[:, side]
+            leaning = bend(fitted[f"{word}_form"], fitted[f"{word}_amount"], side, honest_mean)
+            fitted[f"lean_{word}"] = _mean_gap(leaning - honest_mean, total)
         return replace(self, **fitted)
 
     def _bent_hard(self, values: Floats, honest: Floats, leans: bool) -> Manner:
@@ -369,7 +362,8 @@ class Manner:
         manner = self
         for side, word in enumerate(("same", "right")):
             other = manner.mean(1 - side)[None]
-            means = (BENT[side, "pull"], other) if side == 0 else (other, BENT[side, "pull"])
+            pulled = bent(side, "pull", 1.0)
+            means = (pulled, other) if side == 0 else (other, pulled)
             gain = (np.log(outcome_chances(*means)) * counts).sum((-1, -2))
             gain -= self._costs(side, leans)
             amount = float(AMOUNTS[int(gain.argmax())])
@@ -437,10 +431,3 @@ def _mean_gap(gap: Floats, weight: Floats) -> float:
 def in_words(phrases: Sequence[Phrase]) -> str:
     """A sentence from its parts."""
     return "; ".join(text.format(**values) for text, values in phrases)
-
-
-def _share(value: float) -> str:
-    for share, word in ((0.2, "a fifth"), (0.25, "a quarter"), (1 / 3, "a third"), (0.5, "half")):
-        if abs(value - share) < 0.02:
-            return word
-    return f"{value:.0%}"

@@ -62,7 +62,7 @@ def fair(manners: Sequence[Manner], judgements: Judgements) -> Judgements:
         rows = answers.by(number)
         if not manner.useful or (enough and doubtful[number]):
             continue
-        corrected = manner.inverse(answers.values[rows], state.mean[answers.pair[rows]])
+        corrected = manner.inverse(answers.values[rows], state.grid[answers.pair[rows]])
         sure = state.sure[rows]
         if manner.guesses > 0.01:
             doubt = sure * (1 - sure)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Literal
 
 import numpy as np
@@ -134,6 +135,8 @@ HONEST = np.stack(
 """Honest answers (s, c) to all pairs of posteriors of the grid."""
 AMOUNTS = np.linspace(-1, 1, 81)
 STEP = 0.025
+LEAST_LEAN = 0.03
+"""Least lean that the grid can resolve."""
 HARD = np.array([[0.0, -1.0], [0.0, 1.0], [1.0, 0.0]])
 
 
@@ -150,11 +153,20 @@ def bend(form: Form, amount: Any, side: int, honest: Any) -> Floats:
     return np.asarray((1 - share) * honest + share * to)
 
 
-BENT = {
-    (side, form): bend(form, AMOUNTS[:, None], side, HONEST[:, side])
-    for side in (0, 1)
-    for form in ("pull", "shift")
-}
+@cache
+def honest_answers(confidence: float) -> Floats:
+    """Honest answers (grid, 2) of somebody whose log-odds are the true ones times a factor."""
+    if confidence == 1:
+        return HONEST
+    odds = confidence * np.log(POSTERIORS / (1 - POSTERIORS))
+    left, right = (1 / (1 + np.exp(-odds[ends])) for ends in (LEFT, RIGHT))
+    return np.stack([left * right + (1 - left) * (1 - right), right - left], axis=1)
+
+
+@cache
+def bent(side: int, form: Form, confidence: float) -> Floats:
+    """Such answers with each lean of `AMOUNTS`, (amounts, grid)."""
+    return bend(form, AMOUNTS[:, None], side, honest_answers(confidence)[:, side])
 
 
 def outcome_of(values: Floats) -> Indices:

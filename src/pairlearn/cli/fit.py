@@ -46,7 +46,7 @@ SHOWN = 3
 """Errors, or annotators with the same habits, that are named."""
 FEW = 10
 """Pairs under which an accuracy says little."""
-HABITS = ("answers", "guesses", "lean_same", "lean_right", "spread")
+HABITS = ("answers", "guesses", "lean_same", "lean_right", "confidence", "spread")
 """Attributes of each annotator in the JSON."""
 SETTLED_BY_LABELS = {
     "majority-unclear", "needs-majority", "needs-prior", "one-class", "one-value",
