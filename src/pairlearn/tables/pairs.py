@@ -344,6 +344,8 @@ def check_pairs(table: PairTable, single: Mask | None = None, *, noisy: bool) ->
     problems += kinds.incomplete(statements)
     *first, last = statement_columns(single=False)[:USUAL]
     missing = f"no judgement; give {', '.join(first)} or {last}, or drop the row"
+    if table.ignored:
+        missing += f"; {next(iter(table.ignored))!r} is about one item: leave right empty for it"
     for row in first_rows(~alone & ~about_pair):
         problems.append((row, missing))
     for row in first_rows(alone & (about_pair | ~about_item)):

@@ -103,37 +103,43 @@ def iter_pairs(path: PathLike, rows: int = 65536, *, noisy: bool = False) -> Ite
     source = open_source(Path(path), "pairs")
     names = find_pair_columns(source)
     single = statement_columns(single=True)
-    if not source.scan_ids(["left", "right"], empty=bool({*names} & {*single})):
-        names = [name for name in names if name not in single]
+    some = source.scan_ids(["left", "right"], empty=bool({*names} & {*single}))
+    unused = {} if some else dict.fromkeys(single)
     tables = source.tables(names, partial(_build_pairs, source, noisy))
-    return rechunk(tables, rows, PairTable.concatenate)
+    return rechunk((table.changed(**unused) for table in tables), rows, PairTable.concatenate)
 
 
 def find_pair_columns(source: Source) -> list[str]:
     """Find the columns of pairs in a file; TableError if one is missing or seems misspelt."""
     single, about_pairs = statement_columns(single=True), statement_columns(single=False)
-    known = [name for name in pair_columns() if name not in single]
-    for name in source.names:
-        near = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.8)
-        if near and near[0] not in source.names:
-            raise TableError(
-                f"{source.path}: column {quote(name)} looks like {near[0]!r}; "
-                "rename it so, or otherwise"
-            )
+    _refuse_misspelt(source, [name for name in pair_columns() if name not in single])
     for name in ("left", "right"):
         if name not in source.names:
             raise missing_column(source, f"no column {name!r}")
     if not {*single, *about_pairs} & {*source.names}:
+        _refuse_misspelt(source, single)  # beside pairs, columns like these may be anything
         usual = ", ".join(map(repr, about_pairs[:USUAL]))
         raise missing_column(source, f"no column of judgements ({usual})")
     return [name for name in pair_columns() if name in source.names]
 
 
+def _refuse_misspelt(source: Source, known: Sequence[str]) -> None:
+    """TableError for a column of a file that is nearly one of the known names."""
+    for name in source.names:
+        near = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.8)
+        if near and near[0] not in source.names and name not in pair_columns():
+            raise TableError(
+                f"{source.path}: column {quote(name)} looks like {near[0]!r}; "
+                "rename it so, or otherwise"
+            )
+
+
 def _build_pairs(source: Source, noisy: bool, columns: Columns) -> PairTable:
     """Build a table from a batch of a file."""
-    empty = any(name in columns for name in statement_columns(single=True))
     left = source.column("left", "id", columns["left"])
-    right = source.column("right", "id", columns["right"], empty=empty)
+    right = source.column("right", "id", columns["right"], empty=True)
+    if is_empty(right).any():
+        _refuse_misspelt(source, statement_columns(single=True))
     left, right = unify_ids([left, right])
     statements = read_statements(source, columns, is_empty(right))
     table = PairTable.trusted(left=left, right=right, **statements)
