@@ -19,6 +19,7 @@ from sklearn.linear_model import LogisticRegression
 
 from model_folders import answer, run
 from pairlearn import Judgements, PairClassifier, kinds
+from pairlearn.check import check
 from pairlearn.data.simulation import simulate
 from pairlearn.estimators import fit_file
 from pairlearn.tables import PairTable, read_items, read_pairs, write_pairs
@@ -244,6 +245,37 @@ def test_a_bound_on_one_item_is_no_class_unless_the_kind_says_so(model: Any) -> 
     classifier.fit(simulated.items.features, Judgements.concatenate([judged, vacuous]))
     right = (classifier.predict(simulated.items.features) > 0) == simulated.positive
     assert right.mean() > 0.93
+
+
+def beside(known: str, *columns: kinds.Column) -> None:
+    """Register a kind that means what a known one does, with other columns."""
+    parent = type(kinds.kind(known))
+    kinds.register(type("Other", (parent,), {"name": "other", "columns": columns})())
+
+
+def test_columns_may_be_like_those_of_other_kinds(tmp_path: Path) -> None:
+    beside("comparison", kinds.Column("positives", -2, 2))
+    (tmp_path / "pairs.csv").write_text("left,right,similarity,positive\na,b,0.5,\na,,,yes\n")
+    assert read_pairs(tmp_path / "pairs.csv").columns()["positive"].tolist() == [0, 1]
+
+
+def test_groups_and_unjudged_items_are_of_the_first_kind_that_fits() -> None:
+    beside("group", kinds.Column("part", 0, 1), kinds.Column("batch", 0, np.inf, place=1))
+    assert Judgements.in_groups(["a", "b"], {"a": 0.3, "b": 0.9}).kinds() == ("group",)
+    beside("unlabelled", kinds.Column("seen", 1, 1, {"yes": 1}))
+    assert Judgements.silent([0, 1]).kinds() == ("unlabelled",)
+
+
+def test_check_reads_a_kind_that_means_similarities_by_its_column() -> None:
+    answers = np.random.default_rng(0).choice(["yes", "no"], 100, p=[0.6, 0.4])
+    left = np.arange(0, 200, 2)
+    beside("same", kinds.Column("twins", 0, 1, {"yes": 1, "no": 0}))
+    found = [
+        [finding.code for finding in check(table, majority="positive").findings]
+        for table in (PairTable(left, left + 1, None, None, **{name: answers})
+                      for name in ("same", "twins"))
+    ]  # fmt: skip
+    assert found[0] == found[1] and "implied-prior" in found[0]
 
 
 def test_it_goes_into_the_studio_and_out_again(tmp_path: Path) -> None:

@@ -200,7 +200,7 @@ class Judgements:
         >>> table.ends[:, 0].tolist(), table.u.tolist(), table.weight.round(2).tolist()
         ([0, 2, 1], [0.3, 0.3, 0.9], [1.0, 1.0, 0.5])
         """
-        (name,) = (known.name for known in KINDS if known.joint and known.single)
+        name = next(known.name for known in KINDS if known.joint and known.single)
         parts = []
         for number, (group, stated) in enumerate(shares.items()):
             share, error = stated if isinstance(stated, (tuple, list)) else (stated, 0.0)
@@ -218,7 +218,7 @@ class Judgements:
     @classmethod
     def silent(cls, items: Any) -> Judgements:
         """Make rows that state no more than that items belong to the population."""
-        (name,) = (known.name for known in KINDS if known.implied)
+        name = next(known.name for known in KINDS if known.implied)
         return cls.about_items(name, items, np.ones(len(items)))
 
     @classmethod

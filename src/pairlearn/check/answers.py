@@ -96,8 +96,8 @@ class Answers:
         ids, ends = pairs.numbered()
         similarity = pairs.similarity
         for kind in kinds.KINDS:
-            if "similarity" in kind.means and kind.name in pairs.statements():
-                stated = pairs.statements()[kind.name]
+            if "similarity" in kind.means and kind.named[0] in pairs.statements():
+                stated = pairs.statements()[kind.named[0]]
                 similarity = np.where(np.isnan(similarity), stated, similarity)
         choice = np.zeros(n, np.int64) if pairs.preference is None else pairs.preference
         all_ends = np.tile([0, -1], (len(table), 1))  # which single item does not matter here
