@@ -266,6 +266,27 @@ def test_rows_that_say_too_little_are_left_out(made: Any, tmp_path: Path) -> Non
     assert (result["n"], result["ignored"]) == (300, 100)
 
 
+def test_same_and_different_are_similarities(made: Any, tmp_path: Path) -> None:
+    """Also beside similarities, and in the report."""
+    folder, simulation, _ = made
+    pairs, row = simulation.pairs, np.arange(400)
+    yes = np.where(row < 200, pairs.similarity > 0.5, np.nan)
+    soft = np.where(row < 200, yes, pairs.similarity)
+    tables = (
+        changed(pairs, similarity=soft, difference=None),
+        changed(pairs, similarity=np.where(row < 200, np.nan, soft), difference=None, same=yes),
+    )
+    results = []
+    for table, name in zip(tables, ("soft.csv", "same.csv"), strict=True):
+        write_pairs(table, tmp_path / name)
+        result = measures(folder, "--prior", 0.3, pairs=tmp_path / name)
+        assert (result["n"], result["ignored"]) == (400, 0)
+        page = run("report", folder / "model", folder / "items.csv", tmp_path / name,
+                   tmp_path / "page.html", "--prior", 0.3, "--force", "--json")  # fmt: skip
+        results.append((result["accuracy"], json.loads(page.stdout)["accuracy"]))
+    assert results[0] == results[1]
+
+
 def test_noise_is_admitted_when_asked_for(made: Any, tmp_path: Path) -> None:
     folder, _, _ = made
     lines = (folder / "pairs.csv").read_text().splitlines()

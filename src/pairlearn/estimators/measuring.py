@@ -230,29 +230,26 @@ class HeldPairs(ScoredPairs):
         """
         try:
             table.judgements(items)  # which names the row of an unknown item
-            alone, table = int(table.single.sum()), table[~table.single]
-            ends = table.positions(items)
         except TableError as error:
             raise TableError(f"{files[1]}, {error} in {files[0]}") from None
-        new = classifier.unseen(ends, items.features, items.ids)
+        alone, table = int(table.single.sum()), table[~table.single]
+        new = classifier.unseen(table.positions(items), items.features, items.ids)
         if len(new) < 2:
             new[:] = True  # too few pairs, which is the error below
         elif new.sum() < 2:
             raise ValueError(_nothing_new(classifier, files[1], new))
-        present = ~np.isnan(table.to_array())
-        rows = new & (present.all(1) if both else present.any(1))
-        used = table[rows]
-        if len(used) < 2:
+        table = table[new]
+        judged = table.judgements(items)
+        judged = judged[judged.of("both") if both else judged.soft]
+        if len(judged) < 2:
             kinds = f"a similarity {'and' if both else 'or'} a difference"
-            raise TableError(f"{files[1]}: {len(used)} rows have {kinds}; two are needed")
-        judged = Judgements.from_pairs(ends[rows], used.labels(), used.annotator, used.weight)
+            raise TableError(f"{files[1]}: {len(judged)} rows have {kinds}; two are needed")
         scored = classifier.score_pairs(
             judged, lambda needed: log_odds(classifier, items[needed], files[0])
         )
-        ignored = alone + int((new & ~rows).sum())
-        return cls(
-            **vars(scored), items=items, table=table[new], ignored=ignored, seen=doubt_of_seen(new)
-        )
+        used = len(judged) if both else int(table.judged.sum())
+        ignored, seen = alone + len(table) - used, doubt_of_seen(new)
+        return cls(**vars(scored), items=items, table=table, ignored=ignored, seen=seen)
 
     @property
     def answers_to_a_pair(self) -> float:

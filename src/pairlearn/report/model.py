@@ -63,7 +63,7 @@ class Disagreement:
 class Measured:
     """The contents of a report; see `measure`.
 
-    ``model`` and ``pairs`` are names, ``table`` has the pairs with a similarity or a difference,
+    ``model`` and ``pairs`` are names, ``table`` has the rows with a similarity or a difference,
     and ``probabilities`` are those of their distinct items. ``roc``, ``calibration`` and ``band``
     are None where the judgements do not allow them, and ``reasons`` says why. ``disagreements`` are
     the pairs on which annotators and model are furthest apart, ``history`` is that of the training,

@@ -221,8 +221,8 @@ class PairTable(Columnar):
 
     @property
     def judged(self) -> Mask:
-        """Mask of the rows with a similarity or a difference."""
-        return ~(np.isnan(self.similarity) & np.isnan(self.difference))
+        """Mask of the rows with a similarity or a difference, or with an answer that means one."""
+        return np.asarray(~np.isnan(self.to_array()).all(1))
 
     def numbered(self) -> tuple[Ids, Indices]:
         """The distinct ids, and positions (n, 2) among them; −1 for an empty ``right``."""
@@ -233,7 +233,7 @@ class PairTable(Columnar):
         return ids, ends
 
     def labels(self) -> PairLabels:
-        """Similarity and difference as `PairLabels`; each row needs one of them."""
+        """Similarity and difference as `PairLabels`, as in `to_array`; each row needs one."""
         unjudged = np.flatnonzero(~self.judged)
         if len(unjudged):
             rows = ", ".join(str(row + 1) for row in unjudged[:5])
@@ -243,11 +243,25 @@ class PairTable(Columnar):
                 "take the labels of table[table.judged]"
             )
         # The ranges were checked, or noise admitted, when the table was made.
-        return PairLabels(self.similarity, self.difference, noisy=True)
+        return PairLabels(*self.to_array().T, noisy=True)
 
     def to_array(self) -> Floats:
-        """Similarity and difference as one (n, 2) array, NaN where not given."""
-        return np.stack([self.similarity, self.difference], 1)
+        """Similarity and difference as one (n, 2) array, NaN where not given.
+
+        The answers "same" and "different" are similarities of 1 and 0.
+
+        Examples
+        --------
+        >>> PairTable(["a", "b"], ["b", "c"], [0.9, np.nan], None, same=["", "no"]).to_array()
+        array([[0.9, nan],
+               [0. , nan]])
+        """
+        values, statements = np.stack([self.similarity, self.difference], 1), self.statements()
+        for column in (column for kind in kinds.KINDS if kind.means for column in kind.columns):
+            if column.name in statements:
+                given = values[:, column.place]
+                np.copyto(given, statements[column.name], where=np.isnan(given))
+        return values
 
     def judgements(self, items: ItemTable | Any) -> Judgements:
         """The statements as `Judgements`, one in each row; ``items`` are as in `positions`.
