@@ -146,7 +146,7 @@ def test_check_of_a_good_table(here: Path) -> None:
     assert result.exit_code == 0
     text = plain(result.stdout)
     assert "pairs.csv: 60 judgements of 60 pairs of 120 items by 2 annotators" in text
-    assert "36 both answers, 12 similarity only, 12 difference only" in text
+    assert "36 similarities with differences, 12 similarities, 12 differences" in text
     assert "they can teach: everything" in text
     assert text.endswith("0 errors, 0 warnings: fine")
 

@@ -191,18 +191,24 @@ CASES = {
     ),
     "no range": (
         "".join(f"{k},{k + 1},0.9,,,,\n{k},,,,positive,,\n" for k in range(0, 20, 2)),
-        "10 similarity only, 10 known classes they can teach: everything",
+        "10 similarities, 10 known classes they can teach: everything",
         "no range for annotators who are too sure, or not sure enough",
     ),
     "few pairs": (
         "".join(f"{k},{k + 1},0.9,0.05,,,\n" for k in range(0, 20, 2)),
-        "10 both answers",
+        "10 similarities with differences",
         "the accuracy is measured on 3 pairs: so few say little",
+    ),
+    "two in a row": (
+        "left,right,similarity,comparison\n"
+        + "".join(f"{k},{19 - k},0.{k},right\n" for k in range(9)),
+        "9 similarities, 9 comparisons",
+        "9 similarities, 9 comparisons",
     ),
     "counts": (
         "0,1,0.9,0.1,,,\n0,,,,,0.9,\n1,,,,negative,,\n" * 4,
-        "4 both answers, 4 known classes, 4 confidences",
-        "4 both answers, 4 known classes, 4 confidences",
+        "4 similarities with differences, 4 known classes, 4 confidences",
+        "4 similarities with differences, 4 known classes, 4 confidences",
     ),
 }
 
@@ -211,7 +217,7 @@ CASES = {
 def test_messages_about_statements_on_items(case: str, tmp_path: Path) -> None:
     pairs, items = tmp_path / "said.csv", tmp_path / "items.csv"
     rows, check, fit = CASES[case]
-    pairs.write_text(HEAD + rows)
+    pairs.write_text(HEAD * (not rows.startswith("left")) + rows)
     items.write_text("id,x\n" + "".join(f"{k},{k**2 % 7}\n" for k in range(20)))
     quick = ("--model", "linear", "--epochs", 1, "--out", tmp_path / "model", "--holdout", 0.3)
     for result, text in ((run("check", pairs), check), (run("fit", items, pairs, *quick), fit)):

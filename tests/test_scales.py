@@ -123,7 +123,7 @@ def test_comparisons_as_differences_are_refused(tmp_path: Path) -> None:
     report = json.loads(right.stdout)
     ties = int((read_pairs(path).difference == 0).sum())
     assert ties and f"{ties} differences of 0 prefer neither" in report["warnings"][0]
-    assert report["accuracy"] is None and report["preference_only"] == 400 - ties
+    assert report["accuracy"] is None and report["statements"] == {"preference": 400 - ties}
     measured = run("evaluate", tmp_path / "right", *files, "--prior", prior)
     assert measured.exit_code == 2 and "comparisons" in measured.output
 

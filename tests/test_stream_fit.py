@@ -217,8 +217,8 @@ def test_fit_says_the_same_as_in_memory(folder: Path, tmp_path: Path) -> None:
     one = answer("fit", *files, "--out", tmp_path / "one", "--stream", *QUICK)
     two = answer("fit", *files, "--out", tmp_path / "two", *QUICK)
     assert one.keys() == two.keys()
-    counted = ("judgements", "features", "items", "both", "similarity_only", "difference_only")
-    for name in (*counted, "preference_only", "labelled", "classes", "epochs"):
+    counted = ("judgements", "features", "items", "statements", "labelled", "classes", "epochs")
+    for name in counted:
         assert one[name] == two[name], name
     messages = [
         [re.split(r" \(|; `", text)[0] for text in summary["warnings"]] for summary in (one, two)
@@ -229,7 +229,7 @@ def test_fit_says_the_same_as_in_memory(folder: Path, tmp_path: Path) -> None:
     intervals = [[summary["accuracy"][end] for end in ("low", "high")] for summary in (one, two)]
     assert max(low for low, _ in intervals) < min(high for _, high in intervals)
     parts = [one["accuracy"][name] for name in ("training", "held_out", "dropped")]
-    statements = one["both"] + one["similarity_only"] + one["difference_only"]
+    statements = sum(count for name, count in one["statements"].items() if name != "preference")
     preferences = sum(parts) - statements  # counted but for those that are held out
     assert 0 < preferences < 240
     assert 90 < parts[1] < 270

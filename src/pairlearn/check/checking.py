@@ -143,7 +143,7 @@ def _summary(answers: Answers, infeasible: Infeasible, implied: PriorEstimate | 
         both=int((s & c).sum()),
         similarity_only=int((s & ~c).sum()),
         difference_only=int((c & ~s).sum()),
-        preference_only=int((~s & ~c).sum()),
+        preference_only=int((~s & ~c & (answers.preference != 0)).sum()),
         preference=int((answers.preference != 0).sum()),
         effective_rows=answers.effective_rows,
         infeasible=len(infeasible.rows),

@@ -159,8 +159,8 @@ class Request(Columns, Reading, Training):
         if groups is not None:  # a group is one statement about its items
             statements += Counter({name: len({*groups.v}) for name in groups.kinds()})
         table = Table.of_items(items, pairs.judgements(items), classes, groups)
-        single, judged = int(pairs.single.sum()), len(pairs.numbered()[0])
-        return TrainingData(items, table, len(pairs), single, judged, statements, doubts)
+        judged = len(pairs.numbered()[0])
+        return TrainingData(items, table, len(pairs), judged, statements, doubts)
 
     def survey(self, classifier: PairClassifier, scratch: Path) -> TrainingData:
         """Look through pairs that stay in their file, and check a sample of them."""
@@ -183,7 +183,7 @@ class Request(Columns, Reading, Training):
         _, doubts = self._check(sample, None, place)
         statements = Counter({name: table.counts[name] for name in table.kinds})
         judged = int(table.mentioned.sum())
-        return TrainingData(items, table, file.rows, 0, judged, statements, doubts)
+        return TrainingData(items, table, file.rows, judged, statements, doubts)
 
     def _check(
         self, pairs: PairTable, items: ItemTable | None, place: str | None = None
@@ -218,14 +218,13 @@ class Request(Columns, Reading, Training):
 class TrainingData:
     """A table to fit, in memory or in a file, and its counts for the summary.
 
-    Of ``rows`` judgements ``single`` are about one item each; ``judged`` counts the items that
-    they are about. ``doubts`` are the warnings of `check` by code, in short.
+    ``judged`` counts the items that the ``rows`` are about. ``doubts`` are the warnings of `check`
+    by code, in short.
     """
 
     items: ItemTable
     table: Table
     rows: int
-    single: int
     judged: int
     statements: Counter[str]
     doubts: dict[str, str]
@@ -373,14 +372,13 @@ def _warnings(
 def _summary(classifier: PairClassifier, data: TrainingData) -> dict[str, Any]:
     """Counts of the data and facts about the training, for JSON."""
     from pairlearn.estimators.parameters import model_of
-    from pairlearn.kinds import KINDS, rows_by_kind
+    from pairlearn.kinds import KINDS
 
     encoder, counts = data.items.encoder, data.statements
     return {
         "judgements": data.rows,
         "features": len(data.items.names),
         "items": data.judged,
-        **rows_by_kind(counts, data.rows - data.single),
         "labelled": sum(counts[kind.name] for kind in KINDS if kind.states),
         "statements": {name: count for name, count in counts.items() if count},
         "columns": encoder and {column.name: column.kind for column in encoder.columns},
@@ -401,7 +399,7 @@ def _summary(classifier: PairClassifier, data: TrainingData) -> dict[str, Any]:
 
 
 def _text(summary: dict[str, Any], request: Request, encoder: object) -> list[str]:
-    kinds = by_kind(summary, summary["statements"])
+    kinds = by_kind(summary["statements"])
     shifted = "" if request.target_prior is None else f", shifted to {request.target_prior:g}"
     chosen = " (chosen by --model auto)" * (request.model == "auto")
     text = [

@@ -94,14 +94,12 @@ def _text(report: CheckReport, name: str) -> Iterator[Any]:
     from rich.table import Table
     from rich.text import Text
 
-    from pairlearn.kinds import rows_by_kind
-
     summary = report.summary
     by = f" by {counted(summary.annotators, 'annotator')}" if summary.annotators else ""
     judged, pairs = counted(summary.rows, "judgement"), counted(summary.pairs, "pair")
     head = f"{judged} of {pairs} of {summary.items:,} items{by}" if summary.rows else "no pairs"
     yield Text.assemble((name, "bold"), f": {head}")
-    yield f"  {by_kind(rows_by_kind(report.statements, summary.rows), report.statements)}"
+    yield f"  {by_kind(report.statements)}"
     yield Text.assemble("  they can teach: ", (summary.learnable, "bold"), "\n")
     grid = Table.grid(padding=(0, 2))
     grid.add_column(min_width=7, no_wrap=True)
@@ -120,14 +118,11 @@ def _text(report: CheckReport, name: str) -> Iterator[Any]:
     yield Text.assemble(count, (verdict, colour))
 
 
-def by_kind(rows: Mapping[str, Any], statements: Mapping[str, int]) -> str:
-    """Counts of rows about pairs by their answers, and of statements about single items."""
+def by_kind(statements: Mapping[str, int]) -> str:
+    """The number of statements of each kind, in words."""
     from pairlearn.kinds import kind
 
-    counts = {"both answers": rows["both"]}
-    counts |= {name.replace("_", " "): n for name, n in rows.items() if name.endswith("_only")}
-    counts |= {str(kind(name)): n for name, n in statements.items() if kind(name).single}
-    return ", ".join(f"{count:,} {name}" for name, count in counts.items() if count)
+    return ", ".join(f"{count:,} {kind(name)}" for name, count in statements.items())
 
 
 def where(finding: Finding, text: str) -> str:
@@ -272,9 +267,9 @@ def split(
         write_pairs(table[mask], path)
         items = len(set(ends[mask].flat) - {-1})
         data[name] = {"path": str(path), "pairs": int(mask.sum()), "items": items}
-        text.append("{path}: {pairs:,} pairs of {items:,} items".format(**data[name]))
+        text.append("{path}: {pairs:,} rows about {items:,} items".format(**data[name]))
     lost = data["left_out"] = len(table) - int(sum(mask.sum() for mask in masks))
-    text.append(f"{lost:,} of {len(table):,} pairs have items of both and are left out")
+    text.append(f"{lost:,} of {len(table):,} rows have items of both and are left out")
     return Output(data, text + [LOST] * bool(lost))
 
 

@@ -35,7 +35,6 @@ from pairlearn.evaluation import (
     recalibrate,
 )
 from pairlearn.judgements import Judgements
-from pairlearn.kinds import rows_by_kind
 from pairlearn.progress import Progress, training_bar
 from pairlearn.tables import ItemTable, PairTable, TableError
 from pairlearn.tables.item_files import SUFFIXES, list_files
@@ -363,9 +362,7 @@ def sample_pair_file(
     survey = survey_pairs(file, sample=EVALUATED_PAIRS)
     judged = Judgements.concatenate(survey.sampled)
     table = PairTable.from_judgements(judged[judged.soft], known.ids)
-    soft = rows_by_kind(survey.counts, file.rows)
-    ignored = file.rows - soft["both"] - soft["similarity_only"] - soft["difference_only"]
-    return PairSample(known, table, file.rows, ignored)
+    return PairSample(known, table, file.rows, max(file.rows - survey.counts["soft"], 0))
 
 
 def digest(path: Path) -> str:

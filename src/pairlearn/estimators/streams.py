@@ -138,11 +138,11 @@ class StreamedTable(Table):
     measuring, ``instance_weight`` (2, m) is the weight of each item in pairs and alone, and
     ``has_statement`` (m,) marks items with a statement other than their group's share; over all
     rows, ``mentioned`` (m,) marks items, and ``connected`` are their components. ``counts`` are of
-    kinds, of "self_pairs" and of "pairs" not for measuring; ``sums`` those of w s and of w over
-    similarities, and of w over training rows. Kept in memory are random training rows
-    (``sampled``), the rows for early stopping (``validating``) and for measuring (``measuring``),
-    and the ``first`` training row of each kind. `judged` is the sample, with at least one row of
-    every kind.
+    kinds, of "soft" statements, of "self_pairs", and of "pairs" not for measuring; ``sums`` those
+    of w s and of w over similarities, and of w over training rows. Kept in memory are random
+    training rows (``sampled``), the rows for early stopping (``validating``) and for measuring
+    (``measuring``), and the ``first`` training row of each kind. `judged` is the sample, with at
+    least one row of every kind.
     """
 
     file: PairFile = field(kw_only=True)
@@ -239,6 +239,7 @@ class StreamedTable(Table):
         if self.split.held is None:
             self.connected.add(rows.ends[~rows.single])
         self.counts.update(rows.counts())
+        self.counts["soft"] += int(rows.soft.sum())
         self.counts["self_pairs"] += int((rows.ends[:, 0] == rows.ends[:, 1]).sum())
         usable, training = self.split.usable(rows), self.split.training(rows)
         self.sampled.append(self.split.training(rows[drawn]))

@@ -131,27 +131,6 @@ def columns() -> dict[str, Column]:
     return {column.name: column for known in KINDS for column in known.columns}
 
 
-def rows_by_kind(counts: Mapping[str, int], rows: int) -> dict[str, int]:
-    """Count the rows about pairs by their columns, from the number of statements of each kind.
-
-    A row has at most one statement with a similarity or a difference.
-    """
-    soft = {name: counts.get(name, 0) for name in ("both", "similarity", "difference")}
-    other = {"preference": 0}
-    for known in KINDS:
-        count = counts.get(known.name, 0)
-        soft |= {name: soft[name] + count for name in known.means if name in soft}
-        if count and not (known.single or known.means or known.name in soft):
-            other[known.name] = count
-    rest = rows - sum(soft.values())  # each of these, too, may hold several statements
-    return {
-        "both": soft["both"],
-        "similarity_only": soft["similarity"],
-        "difference_only": soft["difference"],
-        **{f"{name}_only": min(count, rest) for name, count in other.items()},
-    }
-
-
 def read_columns(table: Mapping[str, Any]) -> dict[str, Floats]:
     """Read columns of numbers or words as numbers, NaN where missing, checked as in a file.
 
