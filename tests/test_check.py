@@ -72,6 +72,7 @@ def test_every_rule_has_a_severity_and_a_sentence() -> None:
 
 # ---- one rule each ----------------------------------------------------------------------------
 
+MIXED = PairTable(["a", "x"], ["b", ""], None, None, comparison=["left", ""], confidence=[NAN, 0.7])
 TWENTY = [(k, k + 100, 0.5, 0.1) for k in range(20)]
 
 
@@ -108,6 +109,10 @@ TWENTY = [(k, k + 100, 0.5, 0.1) for k in range(20)]
          "contradiction", "warning", (1,), "in the other order"),
         (table(("a", "b", 0.9, 0.1), ("b", "c", 0.9, NAN), ("x", "y", 0.9, NAN)),
          "unoriented-component", "note", (3,), "In 1 of 2 components"),
+        (table(("a", "b", 0.9, NAN), ("x", "y", 0.9, NAN), comparison=["left", "equal"]),
+         "unoriented-component", "note", (2,), "In 1 of 2 components"),
+        (MIXED, "learnable", "note", (), "Confidences and comparisons fix the posteriors"),
+        (MIXED, "missing", "note", (1,), "counts in training; without either, no accuracy"),
         (table(("a", "b", 0.9, 0.1), ("b", "c", 0.9, NAN), ("x", "y", 0.9, NAN)),
          "recurring-items", "note", (), "2 components, the largest of 3 items"),
         (table(("a", "b", 0.9, 0.1)), "independent-pairs", "note", (), "in one judgement only"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -26,6 +26,7 @@ from pairlearn.check.planning import annotator_accuracy, annotator_strength, exp
 from pairlearn.columns import Floats, Indices, check_share, find_rows, similar_id
 from pairlearn.dependence import Dependence
 from pairlearn.evaluation.judged import end_correlation, stands_out
+from pairlearn.judgements import Judgements
 from pairlearn.labels import PairLabels
 from pairlearn.prior import PriorEstimate
 from pairlearn.tables import ItemTable, PairTable
@@ -271,7 +272,7 @@ def _learnable(
 ) -> Iterator[Finding]:
     """What is missing for training, if anything."""
     stated = [kinds.kind(name) for name in answers.statements.kinds()]
-    names = " and ".join(map(str, stated))
+    names = _listed(stated)
     if answers.learnable == "classes up to a swap":
         known = "prior" if prior is not None and prior != 0.5 else "majority" if majority else None
         remedy = f"your {known} tells that" if known else "say which is the larger (--majority)"
@@ -290,12 +291,22 @@ def _learnable(
         else:
             yield finding("one-value", kinds=names, value=value)
     else:
-        if not any(kind.single for kind in stated):
+        names = _listed([kind for kind in stated if kind.fixes(False)])
+        if {kind.name for kind in stated} <= {"both", "similarity", "difference", "preference"}:
             names = "similarities together with differences or preferences"
         yield finding("learnable", kinds=names[0].upper() + names[1:])
         missing = ~(answers.has_s & answers.has_c)
         if missing.any():
-            yield finding("missing", np.flatnonzero(missing), share=missing.mean())
+            use = ", in training as in the estimate of the accuracy"
+            if not (answers.has_s | answers.has_c).any():
+                use = " in training; without either, no accuracy can be estimated"
+            yield finding("missing", np.flatnonzero(missing), share=missing.mean(), use=use)
+
+
+def _listed(stated: Sequence[kinds.Kind]) -> str:
+    """Kinds of statement in a sentence."""
+    *others, last = map(str, stated)
+    return f"{', '.join(others)} and {last}" if others else last
 
 
 def _prior(
@@ -355,13 +366,27 @@ def _graph(answers: Answers) -> Iterator[Finding]:
         degree = answers.degree.mean()
         yield finding("recurring-items", whole=whole, degree=degree, once=once, items=items)
     # Components without a direction, though others have one.
-    directed = (answers.has_c & (answers.c != 0)) | (answers.preference != 0)
     oriented = np.zeros(len(sizes), bool)
-    oriented[answers.component[answers.ends[directed, 0]]] = True
+    oriented[answers.component[_directed(answers.statements).ends[:, 0]]] = True
     lost = ~oriented[answers.component[answers.ends[:, 0]]]
-    if directed.any() and lost.any():
+    if oriented.any() and lost.any():
         rows, apart = np.flatnonzero(lost), int((~oriented).sum())
         yield finding("unoriented-component", rows, lost=apart, components=len(oriented))
+
+
+def _directed(statements: Judgements) -> Judgements:
+    """Statements about pairs that tell the classes apart: they move posteriors of one half."""
+    moves = np.zeros(len(statements), bool)
+    for name in statements.kinds():
+        kind, rows = kinds.kind(name), statements.of(name) & ~statements.single
+        half = np.full(int(rows.sum()), 0.5)
+        try:
+            ends = kind.complete(half, half, *statements.values[rows].T)
+        except TypeError:  # it completes nothing
+            moves[rows] = "side" in kind.fixes(False)
+        else:
+            moves[rows] = (abs(np.stack(ends) - half) > 1e-12).any(0)
+    return statements[moves]
 
 
 def _precision(answers: Answers, implied: PriorEstimate | None) -> Iterator[Finding]:
