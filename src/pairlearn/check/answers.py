@@ -94,17 +94,13 @@ class Answers:
         rows = np.flatnonzero(~table.single)
         pairs, n = table[rows], len(rows)
         ids, ends = pairs.numbered()
-        similarity = pairs.similarity
-        for kind in kinds.KINDS:
-            if "similarity" in kind.means and kind.named[0] in pairs.statements():
-                stated = pairs.statements()[kind.named[0]]
-                similarity = np.where(np.isnan(similarity), stated, similarity)
+        similarity, difference = pairs.to_array().T
         choice = np.zeros(n, np.int64) if pairs.preference is None else pairs.preference
         all_ends = np.tile([0, -1], (len(table), 1))  # which single item does not matter here
         all_ends[rows] = ends
         return cls(
             s=similarity,
-            c=pairs.difference,
+            c=difference,
             preference=choice.astype(np.int64),
             weight=np.ones(n) if pairs.weight is None else pairs.weight,
             ends=ends,
