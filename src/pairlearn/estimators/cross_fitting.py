@@ -142,7 +142,7 @@ def out_of_fold(
         seed = table.seed + held
         model = trial(classifier, features, rows[fold != held], seed, share, **changes)
         at = np.flatnonzero(fold == held)
-        scores[at] = model.decision_function(features[rows.ends[at].ravel()]).reshape(-1, 2)
+        scores[at] = model.log_odds(features[rows.ends[at].ravel()]).reshape(-1, 2)
     return scores
 
 

@@ -294,7 +294,7 @@ def log_odds(classifier: PairPredictor, items: ItemTable, source: PathLike) -> F
         if classifier.features is None:
             z = classifier.log_odds(items.features.reshape(-1, *classifier.instance_shape_))
         else:
-            z = classifier.decision_function(items.features)
+            z = classifier.log_odds(classifier._instances(items.features))
     for row in first_rows(~np.isfinite(z)):
         raise TableError(
             f"{source}: the item {quote(items.ids[row].item())} gets log-odds of {z[row]}: its "

@@ -19,7 +19,7 @@ from torch import nn
 
 from pairlearn.annotators.answers import untouched
 from pairlearn.annotators.measurement import fair
-from pairlearn.columns import Floats, Indices, Mask
+from pairlearn.columns import Floats, Indices, Mask, first_rows
 from pairlearn.estimators import instances
 from pairlearn.estimators.features import FeatureStep, check_width, is_frame
 from pairlearn.estimators.parameters import flattens, is_scikit_learn
@@ -68,7 +68,15 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         scikit-learn.
         """
         check_is_fitted(self)
-        return self.log_odds(self._instances(X))
+        features = self._instances(X)
+        with np.errstate(over="ignore", invalid="ignore"):
+            z = self.log_odds(features)
+        for row in first_rows(~np.isfinite(z)):
+            raise ValueError(
+                f"X gets log-odds of {z[row]} in row {row}: its features are far outside of those "
+                "in training"
+            )
+        return z
 
     def log_odds(self, features: NDArray[Any]) -> Floats:
         """Log-odds for features in the order of training, without checks."""
