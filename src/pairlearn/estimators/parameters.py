@@ -44,14 +44,16 @@ def keyword_only(cls: type[T]) -> type[T]:
 
     @functools.wraps(init)
     def checked(self: Any, *positional: Any, **keywords: Any) -> None:
+        if len(positional) > len(names):
+            raise TypeError(f"{cls.__name__} has {len(names)} parameters; got {len(positional)}")
         if positional:
             warnings.warn(
                 f"pass {', '.join(names[: len(positional)])} as keywords: positions will go in 0.3",
                 FutureWarning,
                 stacklevel=2,
             )
-            keywords = dict(zip(names, positional, strict=False)) | keywords
-        init(self, **keywords)
+        # One that is given twice is a TypeError of the language.
+        init(self, **dict(zip(names, positional, strict=False)), **keywords)
 
     checked.deprecated_original = init  # type: ignore[attr-defined]  # where scikit-learn looks
     cls.__init__ = checked  # type: ignore[method-assign]
