@@ -104,6 +104,18 @@ def test_the_features_decide_against_two_who_nearly_copy_each_others_guesses(sha
     assert [manner.useful for manner in model.annotators_] == [True, False, False]
 
 
+def test_a_fit_says_that_nothing_tells_which_side_is_right() -> None:
+    (x, _, honest), rng = world(4), np.random.default_rng(1)
+    guesses = rng.permutation(honest[:60])
+    nearly = (guesses + 0.02 * rng.normal(size=guesses.shape)).clip([0, -1], [1, 1])
+    ends, who = np.tile(np.arange(120).reshape(-1, 2), (3, 1)), np.repeat(list("abc"), 60)
+    answers = PairLabels(*np.concatenate([honest[:60], guesses, nearly]).T)
+    noise = rng.normal(size=x.shape)  # features that tell nothing
+    model = PairClassifier(model="linear", preprocessor=noise, random_state=0, epochs=20)
+    with pytest.warns(UserWarning, match=r"right: a against b and c\. The model believes b and c"):
+        model.fit(ends, answers, annotator=who)
+
+
 def test_sliders_that_nobody_moved_are_not_learnt_from() -> None:
     (x, _, honest), rng = world(4), np.random.default_rng(1)
     ends, lazy = np.arange(2 * PAIRS).reshape(-1, 2), rng.random(PAIRS) < 0.6

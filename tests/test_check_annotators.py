@@ -151,7 +151,12 @@ def test_sliders_that_nobody_moved_are_a_finding_and_no_guesses() -> None:
     assert (found.severity, found.count) == ("warning", lazy.sum())
     assert found.message.startswith(f"{lazy[200:].mean():.0%} of bob's answers are exactly in the")
     assert codes(report, "error", "warning") == ["untouched"]
-    assert report.crowd is not None and report.crowd.words("bob") == "nothing to correct"
+    assert report.crowd is not None
+    words = f"{lazy[200:].mean():.0%} of the answers are exactly in the middle"
+    assert report.crowd.words("bob") == words
+    assert [(doubt.code, doubt.names) for doubt in report.crowd.doubts()] == [
+        ("untouched", ("bob",))
+    ]
     rest = check(PairTable(*ends[~lazy].T, *answers[~lazy].T, annotator=who[~lazy]))
     assert report.summary.prior == rest.summary.prior
 

@@ -18,6 +18,7 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from pairlearn.annotators.answers import untouched
+from pairlearn.annotators.crowd import words_of
 from pairlearn.annotators.measurement import fair
 from pairlearn.columns import Floats, check_confidence, check_integer
 from pairlearn.estimators import parameters, population
@@ -159,17 +160,10 @@ def compare(
             "there is nothing to compare; give the name of a network, or a module"
         )
     classifier = PairClassifier(
-        model=model,
-        prior=prior,
-        majority=majority,
-        epochs=epochs,
-        batch_size=batch_size,
-        learning_rate=learning_rate,
-        weight_decay=weight_decay,
-        device=device,
-        precision=precision,
-        annotators=annotators,
-    )
+        model=model, prior=prior, majority=majority, epochs=epochs, batch_size=batch_size,
+        learning_rate=learning_rate, weight_decay=weight_decay, device=device,
+        precision=precision, annotators=annotators,
+    )  # fmt: skip
     parameters.check_parameters(classifier)
     names = _full_names(default_methods() if methods is None else methods)
     table = _read(features, pairs, labels, weight, preference)
@@ -283,9 +277,11 @@ def _corrected(table: Table, classifier: PairClassifier, seed: int) -> tuple[Tab
         table = replace(table, judged=table.judged[~untouched(table.judged)[0]])
     if not manners:
         return table, notes
-    habits = [f"{m.name or 'the annotator'}: {m.words()}" for m in manners if not m.honest]
+    rivals = sum((getattr(warning.message, "groups", ()) for warning in caught), ())
+    habits = {m.name or "the annotator": words_of(m, rivals) for m in manners if not m.honest}
     if habits:
-        notes.append(f"answers are corrected before methods are compared; {'; '.join(habits)}")
+        said = "; ".join(map(": ".join, habits.items()))
+        notes.append(f"answers are corrected before methods are compared; {said}")
     parts = [fair(manners, table.judged[soft := table.judged.soft]), table.judged[~soft]]
     return replace(table, judged=Judgements.concatenate(parts)), notes
 

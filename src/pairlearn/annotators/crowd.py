@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -56,6 +56,8 @@ class Crowd:
         each other, where nothing tells who has left and right exchanged.
     rivals : tuple of tuple of str
         Groups of annotators who contradict each other, where nothing tells which is right.
+    untouched : mapping of str to float
+        Share of answers like sliders that nobody moved, by name; the manners leave these out.
 
     Examples
     --------
@@ -75,6 +77,7 @@ class Crowd:
     turned: tuple[str, ...] = ()
     contrary: tuple[str, ...] = ()
     rivals: Rivals = ()
+    untouched: Mapping[str, float] = field(default_factory=dict)
 
     @classmethod
     def of(cls, judged: Judgements, features: Any = None) -> Crowd:
@@ -85,7 +88,8 @@ class Crowd:
         of the items, linear scores predict the answers; without them, only other people's answers
         can show that consistent answers are unrelated to the items.
         """
-        judged, copied = without_copies(judged[~untouched(judged)[0]])
+        middles, shares = untouched(judged)
+        judged, copied = without_copies(judged[~middles])
         against = opposed(judged)
         contrary = dict.fromkeys(name for two in against for name in two)
         # Whoever reverses the scale contradicts everybody else.
@@ -105,7 +109,7 @@ class Crowd:
             if features is not None and (scores := rough_log_odds(answers, features)) is not None:
                 link = learn_with_items(answers, scores, start=link)
             learnt = with_errors(link, answers, scores)
-            rivals = _rivals(replace(link, manners=learnt), answers, scores)
+            rivals = rivals_in(replace(link, manners=learnt), answers, scores)
         else:
             learnt = tuple(
                 replace(Manner.unknown(name, own), answers=len(own))
@@ -114,7 +118,7 @@ class Crowd:
         manners = {manner.name: manner for manner in learnt} | reversed_
         for name, other in copied:
             manners[name] = replace(manners[other], name=name)
-        return cls(manners, dict(copied), tuple(reversed_), tuple(contrary), rivals)
+        return cls(manners, dict(copied), tuple(reversed_), tuple(contrary), rivals, shares)
 
     def words(self, name: str) -> str:
         """How an annotator answers, as a sentence."""
@@ -122,6 +126,14 @@ class Crowd:
 
     def phrases(self, name: str) -> list[Phrase]:
         """Parts of that sentence, as keys of the tables of translations."""
+        phrases = self._habits(name)
+        if name in self.untouched:
+            share = {"share": self.untouched[name]}
+            phrases = [phrase for phrase in phrases if phrase[0] != "nothing to correct"]
+            phrases.insert(0, ("{share:.0%} of the answers are exactly in the middle", share))
+        return phrases
+
+    def _habits(self, name: str) -> list[Phrase]:
         if name in self.copies:
             return [("repeats the answers of {other}", {"other": self.copies[name]})]
         if name in self.turned:
@@ -130,10 +142,7 @@ class Crowd:
             others = ", ".join(other for other in self.contrary if other != name)
             return [("runs against {others}", {"others": others})]
         if name in self.rivalling:
-            others = ", ".join(
-                other for group in self.rivals if name not in group for other in group
-            )
-            return [("contradicts {others}, and either may be right", {"others": others})]
+            return [contradicted(self.rivals, name)]
         manner = self.manners.get(name)
         if manner is None or manner.answers < KNOWN:
             return [("has too few answers to say", {})]
@@ -161,6 +170,7 @@ class Crowd:
             "reversed-annotator": self.turned,
             "contrary-annotators": self.contrary,
             "rival-annotators": self.rivalling,
+            "untouched": [name for name in self.untouched if name],
             "outlying-annotator": outlying,
             "leaning-annotator": leaning,
         }
@@ -225,7 +235,20 @@ def _contested(
             yield manner, pairs
 
 
-def _rivals(link: Link, answers: Answers, log_odds: Floats | None) -> Rivals:
+def contradicted(rivals: Rivals, name: str) -> Phrase:
+    """What to say of one of the rivals."""
+    others = ", ".join(other for group in rivals if name not in group for other in group)
+    return "contradicts {others}, and either may be right", {"others": others}
+
+
+def words_of(manner: Manner, rivals: Rivals) -> str:
+    """A manner in words; of rivals, that they contradict each other."""
+    if any(manner.name in group for group in rivals):
+        return in_words([contradicted(rivals, manner.name)])
+    return manner.words()
+
+
+def rivals_in(link: Link, answers: Answers, log_odds: Floats | None) -> Rivals:
     """Groups of annotators who contradict each other, where nothing tells which is right.
 
     Whoever gives answers that are possible, as a whole, could be right against two who agree: these
@@ -245,7 +268,7 @@ def _rivals(link: Link, answers: Answers, log_odds: Floats | None) -> Rivals:
         if log_odds is not None:
             fits, root = answers.part(pairs).fits(log_odds[pairs])
             best_fit = max(fits[answers.names.index(name)] for name in believed)
-            if (best_fit - fits[number]) * root[number] > CLEAR:
+            if min(best_fit, best_fit - fits[number]) * root[number] > CLEAR:
                 continue
         (alone,) = learn_link(answers.only(manner.name)).manners
         if alone.guesses < manner.guesses / 2:

@@ -399,6 +399,8 @@ def check_annotators(answers: Answers) -> Iterator[Finding]:
         yield _about("similar-names", alike, words=", ".join(map(repr, alike)))
     # Where the table names nobody, the checks of answers say as much.
     for doubt in answers.crowd.doubts() if len(answers.annotators) else ():
+        if doubt.code == "untouched":  # which is a finding with its rows
+            continue
         agreeing = AGREEING * any(len(group) > 1 for group in answers.crowd.rivals)
         features = FEATURES[answers.features is not None]
         yield _about(

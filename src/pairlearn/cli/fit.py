@@ -57,6 +57,7 @@ REPEATED_BY_TRAINING = {
     "PriorMismatchWarning": {"prior-disagrees", "majority-unclear"},
     "FewPairsWarning": {"few-pairs"},
     "UntouchedWarning": {"untouched"},
+    "RivalsWarning": {"rival-annotators"},
 }
 """Findings of which the training itself warns, with the remedy."""
 
@@ -304,7 +305,7 @@ def fit(
     warned = _warnings(request, data, caught, accuracy)
     summary = {
         "model": str(out),
-        **_summary(classifier, data),
+        **_summary(classifier, data, caught),
         "seconds_in_all": time.perf_counter() - start,
         "accuracy": accuracy,
         "not_measured": as_options(measured) if isinstance(measured, str) else None,
@@ -369,12 +370,16 @@ def _warnings(
     return texts
 
 
-def _summary(classifier: PairClassifier, data: TrainingData) -> dict[str, Any]:
+def _summary(
+    classifier: PairClassifier, data: TrainingData, caught: Sequence[Any]
+) -> dict[str, Any]:
     """Counts of the data and facts about the training, for JSON."""
+    from pairlearn.annotators.crowd import words_of
     from pairlearn.estimators.parameters import model_of
     from pairlearn.kinds import KINDS
 
     encoder, counts = data.items.encoder, data.statements
+    rivals = sum((getattr(warning.message, "groups", ()) for warning in caught), ())
     return {
         "judgements": data.rows,
         "features": len(data.items.names),
@@ -391,7 +396,7 @@ def _summary(classifier: PairClassifier, data: TrainingData) -> dict[str, Any]:
         "seconds": sum(row["seconds"] for row in classifier.history_),
         "unjudged": classifier.unjudged_,
         "annotators": [
-            {"annotator": manner.name, "in_words": manner.words()}
+            {"annotator": manner.name, "in_words": words_of(manner, rivals)}
             | {name: getattr(manner, name) for name in HABITS}
             for manner in classifier.annotators_
         ],

@@ -33,8 +33,10 @@ from pairlearn.annotators.answers import (
     without_copies,
 )
 from pairlearn.annotators.crowd import (
+    Rivals,
     learn_with_items,
     misleading_in,
+    rivals_in,
     rough_log_odds,
     with_errors,
 )
@@ -190,6 +192,21 @@ class UntouchedWarning(AnnotatorsWarning):
     """Answers look like sliders that nobody moved."""
 
 
+class RivalsWarning(AnnotatorsWarning):
+    """Annotators contradict each other, in `groups`, and nothing tells which of them is right."""
+
+    groups: Rivals
+
+    def __init__(self, groups: Rivals, believed: Sequence[str]) -> None:
+        self.groups = groups
+        super().__init__(
+            "answers to the same pairs contradict each other, and nothing tells which side is "
+            f"right: {' against '.join(map(listed, groups))}. The model believes "
+            f"{listed(believed or ['neither'])}; look at some of these pairs yourself, or have "
+            "other people judge them"
+        )
+
+
 def learn_annotators(classifier: PairClassifier, table: Table) -> tuple[Table, list[Manner]]:
     """A table with one corrected statement per pair, and how each annotator answers.
 
@@ -240,12 +257,16 @@ def learn_annotators(classifier: PairClassifier, table: Table) -> tuple[Table, l
     link = learn_with_items(answers, scores, link, table.seed)
     judged = link.statements(table.judged, answers, scores)
     manners = {manner.name: manner for manner in with_errors(link, answers, scores)}
+    rivals = rivals_in(replace(link, manners=tuple(manners.values())), answers, scores)
+    if rivals and not contrary:
+        believed = [name for group in rivals for name in group if manners[name].believable]
+        _warn(RivalsWarning(rivals, believed))
     # Whoever measures with the answers of a copy must know them, too.
     manners |= {name: replace(manners[original], name=name) for name, original in copies}
     return replace(table, judged=judged), list(manners.values())
 
 
-def _warn(message: str, category: type[Warning] = AnnotatorsWarning) -> None:
+def _warn(message: str | Warning, category: type[Warning] = AnnotatorsWarning) -> None:
     warnings.warn(message, category, stacklevel=5)
 
 

@@ -278,7 +278,7 @@ class HeldPairs(ScoredPairs):
             if manner.constant and rows[name]
         ]
         for doubt in Crowd.of(judged).doubts():
-            if not known.keys() >= {*doubt.names}:
+            if doubt.code != "untouched" and not known.keys() >= {*doubt.names}:
                 doubts.append(f"{doubt.words}; {UNKNOWN[doubt.code == 'rival-annotators']}")
         return doubts
 
