@@ -34,9 +34,7 @@ def streamed(folder: Path, classifier: PairClassifier, **options: Any) -> PairCl
 def in_memory(folder: Path, classifier: PairClassifier) -> PairClassifier:
     table = read_pairs(folder / "pairs.parquet")
     classifier.set_params(preprocessor=read_items(folder / "items.npy"))
-    return classifier.fit(
-        table.ids(), table, sample_weight=table.weight, preference=table.preference
-    )
+    return classifier.fit(table.ids(), table)
 
 
 def state(classifier: PairClassifier) -> dict[str, np.ndarray]:

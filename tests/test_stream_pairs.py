@@ -180,7 +180,8 @@ def assert_counted(file: PairFile) -> None:
     """A survey tells what the table in memory does."""
     survey, table = survey_pairs(file), in_memory(file)
     pairs = ~table.statements.single
-    assert survey.counts == table.statements.counts() | {"self_pairs": 0, "pairs": pairs.sum()}
+    others = {"self_pairs": 0, "pairs": pairs.sum(), "soft": table.statements.soft.sum()}
+    assert survey.counts == table.statements.counts() | others
     assert survey.training == len(table.statements)
     np.testing.assert_array_equal(survey.used, table.used)
     np.testing.assert_array_equal(survey.mentioned, np.isin(np.arange(len(file.items)), table.used))
