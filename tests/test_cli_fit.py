@@ -50,7 +50,9 @@ def accuracy(model: Path, made: Simulation) -> float:
 def test_the_report_and_the_model(made: Any, tmp_path: Path) -> None:
     folder, simulation = made
     summary = summarise(folder, tmp_path / "model")
-    assert summary["statements"] == simulation.pairs.judgements(simulation.items).counts()
+    counts = simulation.pairs.judgements(simulation.items).counts()
+    assert summary["statements"] == counts
+    assert [summary[name] for name in ("both", "similarity_only")] == [counts["both"], 0]
     assert summary["labelled"] == 0
     assert (summary["judgements"], summary["items"], summary["features"]) == (200, 400, 2)
     assert (summary["epochs"], summary["classes"], summary["warnings"]) == (10, [-1, 1], [])

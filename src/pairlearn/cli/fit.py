@@ -384,6 +384,8 @@ def _summary(
         "judgements": data.rows,
         "features": len(data.items.names),
         "items": data.judged,
+        "both": counts["both"],  # these four as in 0.2
+        **{f"{name}_only": counts[name] for name in ("similarity", "difference", "preference")},
         "labelled": sum(counts[kind.name] for kind in KINDS if kind.states),
         "statements": {name: count for name, count in counts.items() if count},
         "columns": encoder and {column.name: column.kind for column in encoder.columns},
