@@ -322,6 +322,16 @@ def test_early_stopping_keeps_the_best_epoch():
     assert all(row["seconds"] > 0 and row["risk"] > 0 for row in plain.history_)
 
 
+@pytest.mark.filterwarnings("ignore:there are too few", "ignore:the table gives one answer")
+def test_where_nothing_can_be_held_out_all_rows_train():
+    """As where most rows are wanted, or where all are about one pair."""
+    most = linear(early_stopping=True, validation_fraction=0.999, epochs=2)
+    assert most.fit(PAIRS[:9], LABELS[:9]).n_iter_ in (1, 2)
+    one = PairClassifier(model="linear", preprocessor=X, random_state=0)
+    one.fit(np.tile([0, 1], (60, 1)), np.tile([0.0, 1.0], (60, 1)))  # hard answers
+    assert one.predict(X[:2]).tolist() == [-1, 1]
+
+
 def test_constant_features_and_large_offsets_do_no_harm():
     wide = np.concatenate([PAIRS + 1e7, np.full((600, 2, 1), 3.7)], -1)
     classifier = linear().fit(wide, LABELS)

@@ -4,6 +4,7 @@ import warnings
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
 from torch import nn
@@ -20,6 +21,7 @@ ENDS = np.arange(40).reshape(20, 2)
 R = 1 / (1 + np.exp(-PAIRS[:, :, 0]))
 LABELS = PairLabels.from_posteriors(R[:, 0], R[:, 1]).to_array()
 NAN = np.nan
+TWICE = pd.DataFrame(X).iloc[[*range(40), 0]]
 
 
 class Sparse:
@@ -45,6 +47,12 @@ def fit(pairs=PAIRS, labels=LABELS, arguments=None, **parameters):
     [
         ({"pairs": PAIRS[:, :1]}, r"pairs must have shape \(n, 2, d, ...\)"),
         ({"pairs": PAIRS[:0]}, "pairs is empty"),
+        ({"pairs": [[[1, 2], [3]]]}, "pairs has rows of several lengths: give all the same"),
+        ({"pairs": ENDS, "preprocessor": TWICE}, "index of the preprocessor has 0 more than once"),
+        (
+            {"pairs": ENDS, "preprocessor": TWICE.assign(id=TWICE.index)},
+            "row 41: id 0 is in row 1 already",
+        ),
         ({"pairs": changed(PAIRS, NAN, 4, 1, 0)}, "pairs hold NaN or infinity in row 4"),
         ({"pairs": PAIRS.astype(str)[:, :, :1].astype(object) + "x"}, "pairs must be numbers"),
         ({"pairs": PAIRS + 1j}, "pairs must be numbers: complex"),
@@ -75,8 +83,13 @@ def test_pairs_and_labels(changes, message):
 def test_sparse_pairs_and_models_of_no_kind():
     with pytest.raises(TypeError, match="pairs is sparse, and dense data is required"):
         fit(pairs=Sparse())
-    with pytest.raises(TypeError, match=r"model must be one of mlp, .* got int"):
-        fit(model=3)
+    for model, kind in ((3, "int"), (X, "ndarray"), (None, "NoneType")):
+        with pytest.raises(TypeError, match=rf"model must be one of mlp, .* got {kind}"):
+            fit(model=model)
+    with pytest.raises(TypeError, match=r"model must make an nn.Module; it made a int"):
+        fit(model=lambda d: d)
+    with pytest.raises(TypeError, match=r"the class LogisticRegression: pass .* as in Logistic"):
+        fit(model=LogisticRegression)
     with pytest.raises(ValueError, match="The 'risk' parameter of PairClassifier must be"):
         fit(risk=3)
 
@@ -130,6 +143,7 @@ def test_tables_have_columns_of_their_own(name):
         ({"batch_size": 0}, "The 'batch_size' parameter of PairClassifier must be"),
         ({"epochs": 1.5}, "The 'epochs' parameter of PairClassifier must be"),
         ({"precision": "float16"}, "The 'precision' parameter of PairClassifier must be"),
+        ({"device": "tpu"}, "device=tpu is unknown; say auto, cpu or cuda"),
         ({"model": "tree"}, "model 'tree' is unknown; choose one of auto, mlp"),
         ({"model": nn.Linear(3, 2)}, r"one logit for each instance; .* shape \(2, 2\)"),
         ({"model": nn.Linear(4, 1)}, r"model does not take instances of shape \(3,\)"),

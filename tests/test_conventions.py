@@ -186,6 +186,7 @@ def test_types_of_features(estimator: Any) -> None:
         lambda a: a.astype(np.int64),
         lambda a: a.tolist(),
         np.asfortranarray,
+        lambda a: torch.tensor(a, requires_grad=True),
     )
     for make in kinds:
         actual = fit(estimator, make(pairs)).predict_proba(make(x))

@@ -13,9 +13,19 @@ from hashlib import blake2b
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
-from pairlearn.columns import Floats, Indices, Mask, as_ids, find_rows, first_rows
+from pairlearn.columns import (
+    Floats,
+    Indices,
+    Mask,
+    as_ids,
+    check_unique,
+    find_rows,
+    first_rows,
+    locate_errors,
+)
 from pairlearn.estimators.features import FeatureStep, is_frame
 
 CHUNK = 1 << 22  # numbers at a time, so that no second copy of a large table is made
@@ -58,6 +68,7 @@ def read_pairs(
 
 def read_instances(name: str, x: Any, preprocessor: Any, step: FeatureStep) -> NDArray[Any]:
     """Features (m, d, ...) of instances, or of ids (m,)."""
+    x = as_array(name, x)
     _refuse_sparse(name, x)
     if is_item_table(x):
         return look_up(x, np.asarray(x.ids), step)
@@ -123,8 +134,16 @@ def look_up(preprocessor: Any, ids: NDArray[Any], step: FeatureStep) -> NDArray[
 def _rows_of(frame: Any, ids: NDArray[Any]) -> Any:
     """Rows of a data frame with these ids, by its column ``id`` or else its index."""
     if "id" in getattr(frame, "column_names", frame.columns):
-        rows, where = find_rows(ids, as_ids("id", np.asarray(frame["id"]))), "ids"
+        with locate_errors():
+            known = as_ids("id", np.asarray(frame["id"]))
+            check_unique("id", known)
+        rows, where = find_rows(ids, known), "ids"
     elif hasattr(frame, "iloc"):
+        for row in first_rows(frame.index.duplicated()):
+            raise ValueError(
+                f"the index of the preprocessor has {_plain_id(frame.index, row)!r} more than "
+                "once: give each item an id of its own"
+            )
         rows, where = frame.index.get_indexer(ids), "index"
     else:
         raise ValueError("the preprocessor is a table without an index: give it a column 'id'")
@@ -137,6 +156,16 @@ def _rows_of(frame: Any, ids: NDArray[Any]) -> Any:
 def is_item_table(x: Any) -> bool:
     """Whether an object has ids and features of items, as an `ItemTable` does."""
     return hasattr(x, "ids") and hasattr(x, "features")
+
+
+def as_array(name: str, values: Any) -> Any:
+    """Lists and tensors, also those with a gradient, as arrays; other objects as they are."""
+    if isinstance(values, torch.Tensor):
+        return values.detach().cpu().numpy()
+    try:
+        return np.asarray(values) if isinstance(values, (list, tuple)) else values
+    except ValueError:
+        raise ValueError(f"{name} has rows of several lengths: give all the same") from None
 
 
 def _refuse_sparse(name: str, values: Any) -> None:

@@ -70,7 +70,7 @@ CONSTRAINTS: dict[str, Any] = {
     "majority": [StrOptions({"positive", "negative"}), None],
     "target_prior": [SHARE, None],
     "annotator_prior": [SHARE, None],
-    "model": "no_validation",  # `make_module` checks it
+    "model": "no_validation",  # `_check_model` checks it
     "loss": [StrOptions(set(LOSSES))],
     "learning_rate": [AUTO, Interval(Real, 0, None, closed="left")],
     "schedule": [StrOptions({"auto", "cosine", "constant"})],
@@ -115,6 +115,8 @@ def split_callbacks(objects: Iterable[Any]) -> tuple[list[Callback], Checkpoint 
 def check_parameters(estimator: PairClassifier) -> None:
     """Refuse invalid parameters before any work is done."""
     estimator._validate_params()
+    _check_model(estimator.model)
+    choose_device(estimator.device)
     if estimator.annotator_prior is not None and estimator.target_prior is None:
         raise ValueError(
             "annotator_prior is the prior to shift from, and needs target_prior to shift to"
@@ -124,6 +126,21 @@ def check_parameters(estimator: PairClassifier) -> None:
         raise ValueError(
             f"risk {str(estimator.risk)!r}: a scikit-learn classifier is trained by the pair "
             "likelihood; use risk='likelihood'"
+        )
+
+
+def _check_model(model: Any) -> None:
+    if isinstance(model, str):
+        if model not in ("auto", *MODELS):
+            listed = ", ".join(("auto", *MODELS))
+            raise ValueError(f"model {model!r} is unknown; choose one of {listed}")
+    elif isinstance(model, type) and hasattr(model, "fit"):
+        name = model.__name__
+        raise TypeError(f"model is the class {name}: pass a classifier, as in {name}()")
+    elif not callable(model) and not is_scikit_learn(model):
+        raise TypeError(
+            f"model must be one of {', '.join(MODELS)}, an nn.Module, a function from the shape "
+            f"of an instance to one, or a scikit-learn classifier; got {type(model).__name__}"
         )
 
 
@@ -198,23 +215,15 @@ def make_module(model: Any, shape: tuple[int, ...], seed: int) -> str | nn.Modul
     A module starts from its current weights; those that a function makes depend on the seed.
     """
     if isinstance(model, str):
-        if model not in MODELS:
-            listed = ", ".join(("auto", *MODELS))
-            raise ValueError(f"model {model!r} is unknown; choose one of {listed}")
         return model
     if isinstance(model, nn.Module):
         module = copy.deepcopy(model)
-    elif callable(model):
+    else:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             module = model(*shape)
-    else:
-        module = model
     if not isinstance(module, nn.Module):
-        raise TypeError(
-            f"model must be one of {', '.join(MODELS)}, an nn.Module, a function from the shape "
-            f"of an instance to one, or a scikit-learn classifier; got {type(module).__name__}"
-        )
+        raise TypeError(f"model must make an nn.Module; it made a {type(module).__name__}")
     _check_output(module, shape)
     return module
 

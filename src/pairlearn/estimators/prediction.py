@@ -232,7 +232,7 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _instances(self, x: Any) -> NDArray[Any]:
         """Features of instances to predict, checked against those of `fit`."""
-        step, items = self._step(), instances.is_item_table(x)
+        x, step, items = instances.as_array("X", x), self._step(), instances.is_item_table(x)
         ids = not items and not is_frame(x) and np.ndim(x) == 1
         if items:
             columns = self.columns()

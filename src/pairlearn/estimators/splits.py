@@ -100,7 +100,7 @@ def held_out_rows(rows: Judgements, fraction: float, seed: int) -> Mask:
     component is most of the table, the rest is drawn from its pairs, all rows of a pair together.
     Some rows of every kind are left for training.
     """
-    wanted = max(1, round(fraction * len(rows)))
+    wanted = min(max(1, round(fraction * len(rows))), len(rows) - 1)
     rng = stream(seed, "held out")
     size = int(rows.ends.max()) + 1
     component = components(rows.ends, size)[rows.ends[:, 0]]

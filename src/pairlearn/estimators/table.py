@@ -16,6 +16,7 @@ from pairlearn.columns import Floats, Indices, Mask, as_floats, first_rows, two_
 from pairlearn.estimators.features import FeatureStep
 from pairlearn.estimators.instances import (
     CHUNK,
+    as_array,
     checked_numbers,
     feature_scale,
     fingerprints,
@@ -178,11 +179,9 @@ class Table:
     def held_out(
         self, rows: Judgements, fraction: float, seed: int
     ) -> tuple[Judgements, Judgements | None]:
-        """Split rows into those to train on and those that early stopping looks at."""
-        if len(rows) < 2:
-            return rows, None
+        """Split rows into those to train on and those that early stopping looks at, if any."""
         mask = held_out_rows(rows, fraction, seed)
-        return rows[~mask], rows[mask]
+        return rows[~mask], rows[mask] or None
 
     def hold_out(self, fraction: float, seed: int) -> HeldOut | None:
         """Hold out the pairs of some items; None if nothing is left.
@@ -242,7 +241,7 @@ def read_table(
     """Check the input of `fit`, or of an evaluation, and make a table of it."""
     if isinstance(pairs, Table):
         return pairs
-    step = step or FeatureStep()
+    step, pairs = step or FeatureStep(), as_array("pairs", pairs)
     if isinstance(labels, list) and labels and hasattr(labels[0], "concatenate"):
         labels = labels[0].concatenate(labels)  # scikit-learn takes rows one by one
     beside = {"weight": sample_weight, "preference": preference, "annotator": annotator}
@@ -374,7 +373,8 @@ def read_labels(labels: Any, n: int) -> Floats:
     if isinstance(labels, PairLabels):
         values = as_floats(labels.to_array())
     else:
-        values = checked_numbers("labels", np.asarray(labels)).astype(np.float64)
+        values = checked_numbers("labels", np.asarray(as_array("labels", labels)))
+        values = values.astype(np.float64)
         if values.ndim != 2 or values.shape[1] != 2:
             raise ValueError(
                 "labels must be PairLabels or have shape (n, 2), columns similarity and "

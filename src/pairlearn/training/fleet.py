@@ -393,10 +393,16 @@ class Fleet:
 
 
 def choose_device(device: str) -> torch.device:
-    """The torch device for a name; "auto" is CUDA where available."""
+    """The torch device for a name, ValueError if there is none; "auto" is CUDA where available."""
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
-    return torch.device(device)
+    try:
+        chosen = torch.device(device)
+    except RuntimeError:
+        raise ValueError(f"device={device} is unknown; say auto, cpu or cuda") from None
+    if chosen.type == "cuda" and not torch.cuda.is_available():
+        raise ValueError(f"device={device}: there is no CUDA here; say auto or cpu")
+    return chosen
 
 
 def _array(tensor: Tensor) -> NDArray[Any]:

@@ -246,16 +246,10 @@ def joined_ranks(device: str) -> Iterator[Ranks]:
 
 
 def local_device(device: str) -> str:
-    """The device for this process, each with its own GPU; ValueError if there is none."""
+    """The device for this process, each with its own GPU."""
     from pairlearn.training.fleet import choose_device
 
-    try:
-        chosen = choose_device(device)
-    except RuntimeError:
-        raise ValueError(f"device={device} is unknown; say auto, cpu or cuda") from None
-    if chosen.type == "cuda" and not torch.cuda.is_available():
-        raise ValueError(f"device={device}: there is no CUDA here; say auto or cpu")
-    if "LOCAL_RANK" in os.environ and chosen == torch.device("cuda"):
+    if "LOCAL_RANK" in os.environ and choose_device(device) == torch.device("cuda"):
         device = f"cuda:{os.environ['LOCAL_RANK']}"
         torch.cuda.set_device(device)
     return device
