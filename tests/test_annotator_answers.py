@@ -76,6 +76,12 @@ def test_who_goes_with_whom(monkeypatch: pytest.MonkeyPatch) -> None:
     np.testing.assert_array_equal(all_three.together(), expected)
 
 
+@pytest.mark.parametrize("nobody", [None, np.nan, ""])
+def test_a_missing_name_is_nobody(nobody: Any) -> None:
+    named = module.named(np.array([1.0, nobody]) if nobody != nobody else [1.0, nobody])
+    assert named.tolist() == ["1.0", ""]
+
+
 def test_nobody_goes_with_anybody_who_answers_other_pairs_or_none() -> None:
     _, z, honest = world(2)
     for names, count in ((["a", "b"], 2), (["", ""], 1)):

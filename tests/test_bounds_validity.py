@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from pairlearn import bounds
+from pairlearn.paper import bounds
 
 FORMS = ("printed", "rederived")
 

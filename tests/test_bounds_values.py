@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pairlearn import bounds
+from pairlearn.paper import bounds
 
 FORMS = ("printed", "rederived")
 CORE = {"n": 100, "prior": 0.2, "lipschitz": 0.5, "loss_bound": 2.0, "rademacher": 0.1}

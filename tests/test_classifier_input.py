@@ -65,7 +65,7 @@ def fit(pairs=PAIRS, labels=LABELS, arguments=None, **parameters):
         ({"labels": LABELS[:5]}, "labels has 5 rows and pairs has 20"),
         ({"labels": PairTable(*ENDS.T, *LABELS.T)[:5]}, "labels has 5 rows and pairs has 20"),
         ({"labels": LABELS[:, 0]}, r"shape \(n, 2\), columns similarity and difference"),
-        ({"labels": changed(LABELS, 5, 3, 0)}, r"similarity must lie in \[0, 1\]; row 3 is 5"),
+        ({"labels": changed(LABELS, 5, 3, 0)}, r"lie in \[0, 1\]; row 3 is 5: divide percent"),
         ({"labels": changed(LABELS, np.inf, 3, 1)}, "difference is infinite in row 3"),
         ({"labels": changed(LABELS, NAN, 3)}, "neither similarity nor difference in row 3: drop"),
         (
@@ -140,6 +140,7 @@ def test_tables_have_columns_of_their_own(name):
         ({"prior": 1.5}, "The 'prior' parameter of PairClassifier must be"),
         ({"annotator_prior": 0.5}, "needs target_prior to shift to"),
         ({"weight_decay": NAN}, "The 'weight_decay' parameter of PairClassifier must be"),
+        ({"learning_rate": 0}, "The 'learning_rate' parameter of PairClassifier must be"),
         ({"batch_size": 0}, "The 'batch_size' parameter of PairClassifier must be"),
         ({"epochs": 1.5}, "The 'epochs' parameter of PairClassifier must be"),
         ({"precision": "float16"}, "The 'precision' parameter of PairClassifier must be"),

@@ -66,7 +66,11 @@ OLD = {
 
 @pytest.mark.parametrize("name", OLD)
 def test_modules_are_found_by_their_old_names(name: str) -> None:
-    old = importlib.import_module(f"pairlearn.{name}")
+    sys.modules.pop(f"pairlearn.{name}", None)
+    with pytest.warns(
+        FutureWarning, match=f"{name} will go in .* now in pairlearn.{MOVED[name][0]}"
+    ):
+        old = importlib.import_module(f"pairlearn.{name}")
     homes = [importlib.import_module(f"pairlearn.{home}") for home in MOVED[name]]
     for home, public in zip(homes * len(OLD[name]), OLD[name], strict=False):
         assert getattr(old, public) is getattr(home, public)

@@ -17,17 +17,18 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pairlearn.datasets import Dataset, as_features, get_spec, split_indices
-from pairlearn.sampling import normal, permutation, sample_pairs, stream, subset_at_prior
 from torch.nn import functional as F
 
 import pairlearn
 from pairlearn import make_risk
+from pairlearn.data import Dataset, as_features, get_spec, split_indices
+from pairlearn.data.sampling import sample_pairs, subset_at_prior
 from pairlearn.models import make_model
 from pairlearn.paper import GRIDS, Run, RunStore
 from pairlearn.paper import benchmark as trainer
 from pairlearn.paper import execute as module
 from pairlearn.paper.execute import Checkpoints, execute, plan_fleets
+from pairlearn.randomness import normal, permutation, stream
 from pairlearn.training import Fleet
 
 SUBSETS = ("paper", "stratified", "paper_shifted", "stratified_shifted")
@@ -384,7 +385,7 @@ def test_a_fleet_goes_on_from_its_checkpoint(tmp_path, monkeypatch):
 
 
 def test_guided_training_is_not_mirrored_where_the_unguided_is(monkeypatch):
-    monkeypatch.setattr(module, "load", pairlearn.datasets.load)
+    monkeypatch.setattr(module, "load", pairlearn.data.load)
     few = {"prior": 0.1, "pairs": 100, "epochs": 40, "batch_size": 32, "model": "mlp"}
     alone, guided = (make(f"likelihood-{kind}", **few) for kind in ("abs", "guided"))
     measured = results([alone, guided])

@@ -68,6 +68,8 @@ def test_ids_are_integers_or_text(ids: Any, kept: list[Any]) -> None:
 def test_labels_of_the_judged_rows() -> None:
     table = PairTable([1, 2], [2, 3], [NAN, 0.5], None, preference=["left", ""])
     assert table.judged.tolist() == [False, True]
+    with pytest.warns(FutureWarning, match="is now statements"):
+        assert table.said().keys() == table.statements().keys()
     assert len(table[table.judged].labels()) == 1
     with pytest.raises(TableError, match="in row 1: take"):
         table.labels()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Sequence
 from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
@@ -52,7 +53,14 @@ class OldNames(MetaPathFinder, Loader):
 
     def exec_module(self, module: ModuleType) -> None:
         """Fill the module with the names of the new ones."""
-        for home in MOVED[module.__name__.removeprefix("pairlearn.")]:
+        homes = MOVED[module.__name__.removeprefix("pairlearn.")]
+        warnings.warn(
+            f"{module.__name__} will go in 0.3: its names are now in "
+            f"{' and '.join(f'pairlearn.{home}' for home in homes)}",
+            FutureWarning,
+            stacklevel=2,
+        )
+        for home in homes:
             new = import_module(f"pairlearn.{home}")
             public = [name for name in vars(new) if not name.startswith("_")]
             names = getattr(new, "__all__", public)

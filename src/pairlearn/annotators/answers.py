@@ -31,7 +31,7 @@ SLACK = 0.02
 def named(annotator: Any) -> NDArray[np.str_]:
     """Names of annotators as text, "" where missing."""
     names = np.asarray(annotator)
-    if names.dtype.kind == "O":
+    if names.dtype.kind in "Of":
         names = np.array(["" if name is None or name != name else str(name) for name in names])
     return names.astype(np.str_)
 

@@ -72,7 +72,7 @@ CONSTRAINTS: dict[str, Any] = {
     "annotator_prior": [SHARE, None],
     "model": "no_validation",  # `_check_model` checks it
     "loss": [StrOptions(set(LOSSES))],
-    "learning_rate": [AUTO, Interval(Real, 0, None, closed="left")],
+    "learning_rate": [AUTO, Interval(Real, 0, None, closed="neither")],
     "schedule": [StrOptions({"auto", "cosine", "constant"})],
     "weight_decay": [Interval(Real, 0, None, closed="left")],
     "batch_size": [AUTO, Interval(Integral, 1, None, closed="left")],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -206,8 +207,10 @@ class PairTable(Columnar):
             if name in known
         }
 
-    said = statements
-    """Deprecated: the name of `statements` in 0.2."""
+    def said(self) -> dict[str, Floats]:
+        """Deprecated: the name of `statements` in 0.2."""
+        warnings.warn("PairTable.said is now statements", FutureWarning, stacklevel=2)
+        return self.statements()
 
     def ids(self) -> NDArray[Any]:
         """The ids as one (n, 2) array, left and right."""
