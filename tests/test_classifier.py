@@ -191,7 +191,7 @@ def test_a_module_is_copied_and_trained_from_its_weights():
     classifier = linear().set_params(model=module).fit(PAIRS, LABELS)
     assert error(classifier) < 0.05
     assert all(torch.equal(before[name], value) for name, value in module.state_dict().items())
-    untrained = linear(epochs=1, learning_rate=0.0).set_params(model=module).fit(PAIRS, LABELS)
+    untrained = linear(epochs=1, learning_rate=1e-9).set_params(model=module).fit(PAIRS, LABELS)
     standard = torch.from_numpy((X - X.mean(0)) / X.std(0)).float()
     expected = untrained.sign_ * module(standard).detach().numpy()[:, 0]
     assert np.allclose(untrained.decision_function(X), expected, atol=1e-5)
