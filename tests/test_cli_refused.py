@@ -100,7 +100,7 @@ REFUSED = [
     (f"{FIT} --prior 7", "--prior must be a float in the range (0.0, 1.0). Got 7.0"),
     (f"{FIT} --target-prior 0", "--target-prior must be a float in the range"),
     (f"{FIT} --annotator-prior 0.5", "annotator_prior is the prior to shift from, and needs"),
-    (f"{FIT} --learning-rate=-1", "--learning-rate must be a float in the range [0.0"),
+    (f"{FIT} --learning-rate=-1", "--learning-rate must be a float in the range (0.0"),
     (f"{FIT} --risk guess", "risk 'guess' is unknown"),
     (f"{FIT} --risk supervised", "risk 'supervised' reads classes, not judgements"),
     (f"{FIT} --correction twice", "twice"),

@@ -26,7 +26,8 @@ NAMING = {
     "paper/statements.py": set(NEW),  # and the experiment what is asked
     "tables/read.py": {"group", "share"},  # items are in groups by a column of that name,
     "cli/fit.py": {"group"},  # which is no feature
-    "annotators/wording.py": {"share"},  # of the answers, in a sentence
+    "annotators/crowd.py": {"share"},  # of the answers, in a sentence
+    "annotators/wording.py": {"share"},
     "studio/server/pages.py": {"share"},
 }
 
