@@ -127,8 +127,10 @@ def test_tables_have_columns_of_their_own(name):
     own = {words: np.ones(20, int)}
     table = PairTable(*ENDS.T, *LABELS.T, **own)
     with pytest.raises(ValueError, match=f"a PairTable with a column '{words}': leave out the"):
-        fit(ENDS, table, {name: np.ones(20)}, preprocessor=X)
+        fit(ENDS, table, {name: -np.ones(20)}, preprocessor=X)  # other values
     fit(ENDS, table.changed(**{words: None}), {name: np.ones(20)}, preprocessor=X)
+    # The same again, as 0.2 needed it.
+    fit(ENDS, table, {name: getattr(table, words)}, preprocessor=X)
 
 
 @pytest.mark.parametrize(

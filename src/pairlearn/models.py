@@ -101,6 +101,8 @@ class ResNet(nn.Module):
         layers, so that its weights are a part of the first axis of every parameter.
     """
 
+    copies: int = 1  # pickles of 0.2 have none
+
     def __init__(self, channels: int, stages: Sequence[tuple[int, int]], copies: int = 1) -> None:
         super().__init__()
         self.stages, self.copies = tuple(stages), copies

@@ -256,7 +256,7 @@ class PairClassifier(PairPredictor):
             its ids where `pairs` is None. A table of `Judgements` refers to items by position: then
             `pairs` are these items (N, d, ...), or ids or pairs row by row as above.
         annotator, sample_weight : array of shape (n,), optional
-            Who judged each pair, and weights of the rows, unless `labels` has them.
+            Who judged each pair, and weights of the rows; not beside `labels` that have others.
         preference : array of shape (n,), optional
             "right" (1) or "left" (−1), the more positive instance; None or 0 where not given.
         labelled : (X, y), optional

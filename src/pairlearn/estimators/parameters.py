@@ -116,7 +116,8 @@ def check_parameters(estimator: PairClassifier) -> None:
     """Refuse invalid parameters before any work is done."""
     estimator._validate_params()
     _check_model(estimator.model)
-    choose_device(estimator.device)
+    if not is_scikit_learn(estimator.model):  # which trains on no device
+        choose_device(estimator.device)
     if estimator.annotator_prior is not None and estimator.target_prior is None:
         raise ValueError(
             "annotator_prior is the prior to shift from, and needs target_prior to shift to"

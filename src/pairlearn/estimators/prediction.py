@@ -325,6 +325,8 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"expecting {self.instance_shape_}"
             )
         judged = table.judged[table.judged.soft]
+        if not len(judged):
+            raise ValueError("labels have neither similarity nor difference to measure with")
         new = self.unseen(judged.ends, table.features, table.ids)
         doubt = instances.doubt_of_seen(new)
         if doubt is not None:

@@ -242,7 +242,7 @@ def read_table(
     if isinstance(pairs, Table):
         return pairs
     step, pairs = step or FeatureStep(), as_array("pairs", pairs)
-    if isinstance(labels, list) and labels and hasattr(labels[0], "concatenate"):
+    if isinstance(labels, (list, tuple)) and labels and hasattr(labels[0], "concatenate"):
         labels = labels[0].concatenate(labels)  # scikit-learn takes rows one by one
     beside = {"weight": sample_weight, "preference": preference, "annotator": annotator}
     given = [name for name, values in beside.items() if values is not None]
@@ -258,6 +258,8 @@ def read_table(
         if isinstance(labels, PairTable):
             own, single = labels.columns(), labels.single
             for name in (name for name in given if name in own):
+                if np.array_equal(np.asarray(beside[name]), own[name]):
+                    continue  # the only way to use them in 0.2
                 raise ValueError(
                     f"labels are a PairTable with a column {name!r}: leave out the {name}s given "
                     f"beside it, or pass labels.changed({name}=None)"
