@@ -287,6 +287,13 @@ def test_bad_rows_are_named(tmp_path: Path) -> None:
     assert "similarity is inf" in refused(
         tmp_path, good | {"similarity": [0.5] * 4 + [np.inf]}, noisy=True
     )
+    for name, last, message in [
+        ("lable", None, ": column 'lable' looks like 'label'; rename it so, or otherwise"),
+        ("lable", 0.5, ", row 5: right is empty; every row needs it"),
+        ("confidence", 0.5, ", row 5: right is empty; every row needs it"),
+    ]:
+        bad = good | {"right": [1, 2, 3, 4, None], "similarity": [0.5] * 4 + [last]}
+        assert refused(tmp_path, bad | {name: [1] * 5}) == "bad.parquet" + message
     held = {"left": [0], "right": [1], "similarity": [0.5]}
     write_groups(tmp_path / "one.parquet", held, 1)
     file = PairFile(tmp_path / "one.parquet", read_items(tmp_path / "items.npy", mapped=True))

@@ -181,6 +181,11 @@ def test_labels_beside_pairs_are_ignored() -> None:
     assert table.judgements([1, 2]).counts()["label"] == 1
 
 
+def test_other_columns_are_not_taken_for_misspelt_where_every_row_states_something() -> None:
+    table = read(b"left,right,similarity,confidence,shape\n1,2,0.5,,round\n2,,,0.25,flat\n")
+    assert table.judgements([1, 2]).counts()["confidence"] == 1
+
+
 # ---- round trips ------------------------------------------------------------------------------
 
 words = st.text(

@@ -31,7 +31,7 @@ from pairlearn.columns import (
 from pairlearn.estimators.prediction import PairPredictor
 from pairlearn.judgements import Judgements
 from pairlearn.tables import ItemTable, PairTable, TableError, iter_items, iter_pairs, open_rows
-from pairlearn.tables.pairs import check_pairs, statement_columns
+from pairlearn.tables.pairs import check_pairs
 from pairlearn.tables.read import find_pair_columns, read_statements
 from pairlearn.tables.scales import Scale, rescale
 from pairlearn.tables.sources import ParquetSource, open_source, suffix_of
@@ -146,9 +146,7 @@ class PairFile:
 
     def _statements(self, columns: dict[str, Any]) -> tuple[Judgements, Mapping[str, int]]:
         """Statements of a batch of rows, checked as by `read_pairs`, and what it ignores."""
-        alone = np.zeros(len(columns["left"]), bool)
-        if set(columns) & {*statement_columns(single=True)}:
-            alone = np.asarray(columns["right"].cast("string").fill_null("")) == ""
+        alone = _is_empty(columns["right"])
         left = self._find_items("left", columns["left"], np.zeros_like(alone))
         right = self._find_items("right", columns["right"], alone)
         values = read_statements(self._source, columns, alone)
@@ -170,6 +168,16 @@ class PairFile:
     def _stat(self) -> tuple[int, int]:
         stat = self.path.stat()
         return stat.st_size, stat.st_mtime_ns
+
+
+def _is_empty(ids: Any) -> Mask:
+    """Mask of the empty ids in an Arrow array."""
+    import pyarrow
+    from pyarrow import compute
+
+    if pyarrow.types.is_integer(ids.type):
+        return np.asarray(ids.is_null())
+    return np.asarray(compute.equal(ids.cast("string").fill_null(""), ""))
 
 
 def rewrite_pairs(source: PathLike, out: PathLike, *, rows: int = 1 << 17) -> int:

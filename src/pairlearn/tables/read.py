@@ -138,8 +138,6 @@ def _build_pairs(source: Source, noisy: bool, columns: Columns) -> PairTable:
     """Build a table from a batch of a file."""
     left = source.column("left", "id", columns["left"])
     right = source.column("right", "id", columns["right"], empty=True)
-    if is_empty(right).any():
-        _refuse_misspelt(source, statement_columns(single=True))
     left, right = unify_ids([left, right])
     statements = read_statements(source, columns, is_empty(right))
     table = PairTable.trusted(left=left, right=right, **statements)
@@ -150,14 +148,18 @@ def _build_pairs(source: Source, noisy: bool, columns: Columns) -> PairTable:
 def read_statements(source: Source, columns: Columns, alone: Mask) -> Columns:
     """Read the columns of a batch but for its ids; `alone` masks the rows about one item."""
     arrays: Columns = {"ignored": {}}
+    single, silent = statement_columns(single=True), alone.copy()
     for name, column in kinds.columns().items():
         if name in columns:
             cells = columns[name]
-            if name in statement_columns(single=True):
+            if name in single:
                 cells, beside = _cells_about_items(cells, alone)
                 arrays["ignored"] |= {name: beside} if beside else {}
             kind: Kind = "word" if column.words else "number"
             arrays[name] = column.read(source.column(name, kind, cells))
+            silent &= np.isnan(arrays[name])
+    if silent.any():  # perhaps what they state is in a column of another name
+        _refuse_misspelt(source, single)
     if "weight" in columns:
         weight = source.column("weight", "number", columns["weight"])
         arrays["weight"] = np.where(np.isnan(weight), 1.0, weight)
