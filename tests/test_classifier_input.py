@@ -181,12 +181,13 @@ def test_ids_without_a_preprocessor_are_told_of_it(tmp_path):
     classifier.fit(data.pairs.ids(), data.pairs).save(tmp_path / "model")
     loaded = PairClassifier.load(tmp_path / "model")
     for ids in (data.items.ids, data.items.ids.tolist(), ["a", "b"]):
-        with pytest.raises(ValueError, match=r"ids, .* call set_params\(preprocessor=items\)"):
+        with pytest.raises(ValueError, match=r"ids, .* give it to load or set_params"):
             loaded.predict(ids)
     wanted = classifier.predict(data.items.ids)
     assert np.array_equal(loaded.predict(data.items), wanted)
-    loaded.set_params(preprocessor=data.items)
-    assert np.array_equal(loaded.predict(data.items.ids), wanted)
+    given = PairClassifier.load(tmp_path / "model", preprocessor=data.items)
+    for knowing in (loaded.set_params(preprocessor=data.items), given):
+        assert np.array_equal(knowing.predict(data.items.ids), wanted)
 
 
 def test_an_array_after_a_fit_with_names_is_told_how_to_have_them():

@@ -60,6 +60,20 @@ def test_a_classifier_comes_back_whole(model: Any, tmp_path: Path) -> None:
     assert all(parameter.requires_grad for parameter in loaded.module_.parameters())
 
 
+def test_parameters_are_saved_as_they_were_in_the_fit(tmp_path: Path) -> None:
+    def interrupt(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    classifier = fitted()
+    for name in ("first", "second"):
+        classifier.set_params(epochs=7, target_prior=0.1, callbacks=[interrupt])
+        with pytest.raises(KeyboardInterrupt):
+            classifier.fit(PAIRS, LABELS)
+        classifier.save(tmp_path / name)
+        classifier = PairClassifier.load(tmp_path / name)
+        assert classifier.get_params() == fitted().get_params()
+
+
 @pytest.mark.parametrize("network", [ResNet34, ResNet32])
 def test_residual_networks_come_back(network: Any, tmp_path: Path) -> None:
     classifier = fitted()

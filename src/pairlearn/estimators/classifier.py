@@ -25,6 +25,7 @@ from pairlearn.estimators.parameters import (
     check_parameters,
     flattens,
     is_scikit_learn,
+    kept_parameters,
     keyword_only,
     model_of,
     needs_prior,
@@ -306,7 +307,7 @@ class PairClassifier(PairPredictor):
         # All at once: a fit that fails or is interrupted leaves the classifier as it was.
         kept = {name: value for name, value in vars(self).items() if name not in NOT_ALWAYS}
         learnt = {name: value for name, value in vars(learner).items() if name.endswith("_")}
-        self.__dict__ = kept | learnt
+        self.__dict__ = kept | learnt | {"_trained_with": kept_parameters(learner)}
         return self
 
     def _learn(

@@ -2,7 +2,7 @@
 
 Everything is kept by kind, whatever the estimator calls it:
 
-    parameters    the result of ``get_params``
+    parameters    those of the fit
     fitted        the attributes that end in "_": numbers, text, lists, records of `RECORDS`
     tensors       arrays of numbers as ``fitted.NAME``, the network's state as ``NAME.…``
     networks      how to build each network; for a user's own module the name of its class, of
@@ -35,6 +35,7 @@ from pairlearn.estimators.folder_format import (
     read_folder,
     write_folder,
 )
+from pairlearn.estimators.parameters import kept_parameters
 from pairlearn.evaluation import Confidence
 from pairlearn.models import CONVOLUTIONAL, MLP
 from pairlearn.prior import PriorEstimate
@@ -90,11 +91,10 @@ def save_classifier(estimator: Any, path: str | Path, *, overwrite: bool = False
             tensors[f"fitted.{key}"] = torch.as_tensor(value)
         else:
             fitted[key] = _encode(value, f"{name}.{key}")
-    parameters = {
-        key: _encode_parameter(key, value)
-        for key, value in estimator.get_params(deep=False).items()
-    }
-    saved = Saved(name, parameters, fitted, networks)
+    trained_with = getattr(estimator, "_trained_with", {})  # pickles of 0.2 have none
+    parameters = estimator.get_params(deep=False) | trained_with
+    encoded = {key: _encode_parameter(key, value) for key, value in parameters.items()}
+    saved = Saved(name, encoded, fitted, networks)
     write_folder(path, tensors, msgspec.structs.asdict(saved), overwrite=overwrite)
 
 
@@ -149,6 +149,7 @@ def _load(cls: Any, path: str | Path, module: nn.Module | None, features: Any) -
         setattr(estimator, _attribute(cls, key, path), _decode(value, f"{path}: {key}"))
     if not isinstance(getattr(estimator, "encoder_", None), ItemEncoder | None):
         raise ModelFolderError(f"{path}: encoder_ is no ItemEncoder")
+    estimator._trained_with = kept_parameters(estimator)
     return estimator
 
 

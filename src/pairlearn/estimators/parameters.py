@@ -112,6 +112,12 @@ def split_callbacks(objects: Iterable[Any]) -> tuple[list[Callback], Checkpoint 
     return callbacks, checkpoint
 
 
+def kept_parameters(estimator: PairClassifier) -> dict[str, Any]:
+    """The parameters that a fitted model goes by; the others hold data or code of the user."""
+    named = estimator.get_params(deep=False).items()
+    return {name: value for name, value in named if name not in ("preprocessor", "callbacks")}
+
+
 def check_parameters(estimator: PairClassifier) -> None:
     """Refuse invalid parameters before any work is done."""
     estimator._validate_params()

@@ -157,7 +157,8 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write the fitted classifier into a folder: tensors and JSON, no code.
 
-        A model that is there is replaced with `overwrite` only, and nothing else ever.
+        A model that is there is replaced with `overwrite` only, and nothing else ever. Parameters
+        are those of the fit, whatever `set_params` changed since.
         """
         from pairlearn.estimators.model_folder import save_classifier
 
@@ -165,14 +166,23 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         save_classifier(self, path, overwrite=overwrite)
 
     @classmethod
-    def load(cls, path: str | Path, module: nn.Module | None = None, features: Any = None) -> Self:
+    def load(
+        cls,
+        path: str | Path,
+        module: nn.Module | None = None,
+        features: Any = None,
+        *,
+        preprocessor: Any = None,
+    ) -> Self:
         """Read a classifier that `save` wrote; a module or features of your own are asked for.
 
-        `features` is the fitted transformer, ``classifier.features_``, or the callable.
+        `features` is the fitted transformer, ``classifier.features_``, or the callable. The
+        `preprocessor`, which is not saved either, is needed for ids only.
         """
         from pairlearn.estimators.model_folder import load_classifier
 
         loaded: Self = load_classifier(cls, path, module, features)
+        loaded.preprocessor = preprocessor
         return loaded
 
     def export_onnx(self, path: str | Path) -> float:
@@ -245,8 +255,8 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         elif ids and self.preprocessor is None and self.features is None:
             raise ValueError(
                 f"X has shape {np.shape(x)}. If these are ids, the classifier has no preprocessor "
-                "to find their features with (one that was saved and loaded has none): call "
-                "set_params(preprocessor=items) first, or pass the items. Reshape your data by "
+                "to find their features with, and none is saved with it: give it to load or "
+                "set_params, preprocessor=items, or pass the items. Reshape your data by "
                 "X.reshape(1, -1) if it is one instance"
             )
         elif not ids and self.features is None and len(self.instance_shape_) == 1:
