@@ -95,6 +95,8 @@ MISTAKES: list[tuple[dict[str, Any], str]] = [
     ({"single": True, "columns": kinds.kind("triplet").columns}, "single takes one column"),
     ({"settles": "side"}, "settles can be a set of .*; got 'd'"),
     ({"means": ("nothing",)}, "there is no 'nothing'"),
+    ({"means": ("difference",)}, r"places of those in means, \[1\]; they have \[0\]"),
+    ({"means": ("similarity", "difference")}, r"in means, \[0, 1\]; they have \[0\]"),
 ]
 
 
@@ -276,6 +278,15 @@ def test_check_reads_a_kind_that_means_similarities_by_its_column() -> None:
                       for name in ("same", "twins"))
     ]  # fmt: skip
     assert found[0] == found[1] and "implied-prior" in found[0]
+
+
+def test_only_what_means_similarities_or_differences_is_measured_with() -> None:
+    class Grade(type(kinds.kind("label"))):  # type: ignore[misc]
+        name, columns, means = "grade", (kinds.Column("grade", 0, 1),), ("label",)
+
+    kinds.register(Grade())
+    table = PairTable(["a", "b"], ["b", ""], [0.5, np.nan], None, grade=[np.nan, 1])
+    assert table.judged.tolist() == [True, False]
 
 
 def test_it_goes_into_the_studio_and_out_again(tmp_path: Path) -> None:

@@ -88,6 +88,8 @@ def _problems(new: Kind, others: Sequence[Kind]) -> Iterator[str]:
     known = {column.name: column for other in others for column in other.columns}
     if unknown := {*new.means} - known.keys():
         yield f"means must be a tuple of columns of other kinds; there is no {min(unknown)!r}"
+    elif new.means and (meant := [known[name].place for name in new.means]) != places:
+        yield f"columns must have the places of those in means, {meant}; they have {places}"
     for column in columns:
         if not column.name.isidentifier() or column.name in RESERVED:
             yield f"a column cannot be called {column.name!r}: choose another name"

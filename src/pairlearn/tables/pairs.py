@@ -260,10 +260,11 @@ class PairTable(Columnar):
                [0. , nan]])
         """
         values, statements = np.stack([self.similarity, self.difference], 1), self.statements()
-        for column in (column for kind in kinds.KINDS if kind.means for column in kind.columns):
-            if column.name in statements:
-                given = values[:, column.place]
-                np.copyto(given, statements[column.name], where=np.isnan(given))
+        for kind in kinds.KINDS:
+            for column, meant in zip(kind.columns, kind.means, strict=False):
+                if column.name in statements and meant in ("similarity", "difference"):
+                    given = values[:, column.place]
+                    np.copyto(given, statements[column.name], where=np.isnan(given))
         return values
 
     def judgements(self, items: ItemTable | Any) -> Judgements:
