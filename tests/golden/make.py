@@ -11,6 +11,7 @@ fixed number of steps, so that only another order of operations can change a dig
 from __future__ import annotations
 
 import json
+import re
 import sys
 import tempfile
 from collections.abc import Callable
@@ -106,12 +107,15 @@ def output(*arguments: object) -> str:
 
 
 def check_case(folder: Path) -> Any:
-    """`check --json` of a table with something of everything."""
+    """`check --json` of a table with something of everything; of the sentences, the decimals."""
     simulate("gaussians", pairs=160, prior=0.3, seed=5, noise=0.3, missing=0.3, preference=0.1,
              annotators=3, repeated=0.2, items=120).write(folder)  # fmt: skip
-    return json.loads(
+    found = json.loads(
         output("check", folder / "pairs.csv", "--items", folder / "items.csv", "--json")
     )
+    for finding in found["findings"]:
+        finding["decimals"] = sorted(re.findall(r"\d+\.\d+|\d+%", finding.pop("message")))
+    return found
 
 
 def evaluate_case(folder: Path) -> Any:
