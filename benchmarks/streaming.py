@@ -48,15 +48,16 @@ def own_mib(pid: int) -> int:
 
 
 def write_tables(folder: Path, pairs: int, items: int, features: int) -> None:
-    """Items, and pairs judged by a known posterior, some at a time."""
+    """Items and others to measure with, and pairs judged by a known posterior, some at a time."""
     from pairlearn import PairLabels
     from pairlearn.tables import open_rows
 
     rng = np.random.default_rng(0)
-    x = rng.normal(size=(items, features)).astype(np.float32)
-    np.save(folder / "items.npy", x)
-    r = 1 / (1 + np.exp(-2 * x[:, 0] - 1))
-    for name, count in (("pairs", pairs), ("tenth", pairs // 10)):
+    for name, count in (("pairs", pairs), ("all", pairs), ("tenth", pairs // 10)):
+        if name != "tenth":
+            x = rng.normal(size=(items, features)).astype(np.float32)
+            np.save(folder / ("items.npy" if name == "pairs" else "others.npy"), x)
+            r = 1 / (1 + np.exp(-2 * x[:, 0] - 1))
         columns = ["left", "right", "similarity", "difference"]
         with open_rows(folder / f"{name}.parquet", columns) as rows:
             for start in range(0, count, CHUNK):
@@ -110,7 +111,7 @@ def fitted(task: str, folder: Path, args: argparse.Namespace) -> dict[str, Any]:
     right = (classifier.decision_function(items) > 0) == (2 * items.features[:, 0] + 1 > 0)
     return {
         "pairs_per_second": round(args.pairs * args.epochs / in_epochs),
-        "cpu_seconds_of_an_epoch": round((spent[-1] - spent[0]) / max(len(spent) - 1, 1), 2),
+        "cpu_seconds_of_an_epoch": round((spent[-1] - spent[0]) / (len(spent) - 1), 6),
         "seconds_in_epochs": round(in_epochs, 2),
         "seconds_before_and_after": round(total - in_epochs, 2),
         "peak_MiB": peak,
@@ -125,8 +126,8 @@ def commanded(task: str, folder: Path, args: argparse.Namespace) -> dict[str, An
     count = args.pairs if size == "all" else args.pairs // 10
     words = [command, str(folder / "model")]
     if command == "evaluate":
-        pairs = folder / ("pairs.parquet" if size == "all" else "tenth.parquet")
-        words += [str(folder / "items.npy"), str(pairs), "--stream", "--quiet"]
+        words += [str(folder / "others.npy"), str(folder / f"{size}.parquet")]
+        words += ["--stream", "--quiet"]
     else:  # as many items as there are pairs
         few = np.load(folder / "items.npy")
         shape = count, few.shape[1]
@@ -212,6 +213,8 @@ def main() -> None:
     parser.add_argument("--work", help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
     args = parser.parse_args()
+    if args.epochs < 2:
+        parser.error("--epochs must be at least 2: the first is not timed on the processor")
     if args.work:
         print(json.dumps(worked(args.work, args.folder, args)))
         return
