@@ -94,7 +94,6 @@ def everything(store: Store) -> list[Any]:
     found += [store.history(), store.overview()]
     for one in store.annotators():
         found += [store.next_task(one.id), store.progress(one.id)]
-        found += [store.current(one.id, pair.id) for pair in store.pairs()]
     return found
 
 

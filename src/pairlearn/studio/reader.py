@@ -138,10 +138,6 @@ class StoreReader(Queries):
         row = self.first(query, annotator_id)
         return row and row[0]
 
-    def current(self, annotator_id: int, pair: int) -> StoredAnswer | None:
-        """An annotator's standing answer to a pair, or None."""
-        return next(iter(self.find_answers(THEIRS, annotator_id, pair)), None)
-
     def progress(self, annotator_id: int) -> Progress:
         """Pairs done, pace (by the median of the last answers), and time left."""
         done, total = self._counts(annotator_id)
