@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow
 import pytest
 from hypothesis import given, settings
@@ -17,6 +18,7 @@ from pyarrow import parquet
 
 from fuzz import READERS
 from pairlearn import judgements, kinds
+from pairlearn.estimators.features import ColumnsWarning, FeatureStep
 from pairlearn.tables import (
     ItemTable,
     PairTable,
@@ -28,6 +30,7 @@ from pairlearn.tables import (
     write_items,
     write_pairs,
 )
+from pairlearn.tables.cells import ColumnChoice
 
 NAN = math.nan
 
@@ -172,6 +175,16 @@ def test_rows_about_one_item(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, su
     assert statements.weight.tolist() == [1, 1, 2, 1]
 
 
+def test_whole_numbers_with_gaps_are_ids(tmp_path: Path) -> None:
+    """A data frame has them as floating numbers."""
+    columns = {"left": [1.0, 2.0], "right": [2.0, None], "similarity": [0.5, None]}
+    parquet.write_table(
+        pyarrow.table(columns | {"label": [None, "positive"]}), tmp_path / "p.parquet"
+    )
+    table = read_pairs(tmp_path / "p.parquet")
+    assert table.left.tolist() == ["1", "2"] and table.right.tolist() == ["2", ""]
+
+
 def test_labels_beside_pairs_are_ignored() -> None:
     """Whatever they contain; labels can be numbers."""
     data = b"left,right,similarity,difference,label\n1,2,0.5,,spam\n2,3,,-0.25,\n"
@@ -184,6 +197,26 @@ def test_labels_beside_pairs_are_ignored() -> None:
 def test_other_columns_are_not_taken_for_misspelt_where_every_row_states_something() -> None:
     table = read(b"left,right,similarity,confidence,shape\n1,2,0.5,,round\n2,,,0.25,flat\n")
     assert table.judgements([1, 2]).counts()["confidence"] == 1
+
+
+def test_the_index_of_a_data_frame_is_no_feature(tmp_path: Path) -> None:
+    """As pandas writes it, and as it reads that again."""
+    frame = pd.DataFrame({"id": [5, 7, 6], "x": [1.0, 2.0, 4.0]}, index=[9, 4, 7])
+    frame.to_csv(tmp_path / "a.csv")
+    frame.to_parquet(tmp_path / "b.parquet")
+    again = pd.read_csv(tmp_path / "a.csv")
+    again.to_csv(tmp_path / "c.csv", index=False)
+    for file, name in (("a.csv", ""), ("b.parquet", "__index_level_0__"), ("c.csv", "Unnamed: 0")):
+        items = read_items(tmp_path / file)
+        assert items.names == ("x",)
+        assert items.notes == (f"column {name!r} has no name, and is left out",)
+        (part,) = iter_items(tmp_path / file)
+        assert part == items
+    asked = read_items(tmp_path / "c.csv", columns=ColumnChoice(columns=["Unnamed: 0"]))
+    assert asked.names == ("Unnamed: 0",) and not asked.notes
+    step = FeatureStep()
+    with pytest.warns(ColumnsWarning, match="'Unnamed: 0' has no name"):
+        assert step.numbers(again).tolist() == [[1], [2], [4]]
 
 
 # ---- round trips ------------------------------------------------------------------------------

@@ -205,12 +205,13 @@ def unknown_id(name: str, value: Any, known: Ids, place: object = "") -> str:
 
 
 def similar_id(value: Any, known: Ids) -> str | None:
-    """The first id that differs only in case, surrounding spaces or leading zeros, quoted."""
-    bare, wanted = (
-        np.char.lstrip(np.char.strip(np.char.lower(np.asarray(ids).astype(np.str_))), "0")
-        for ids in (known, [value])
-    )
-    return next((quote(known[row].item()) for row in first_rows(bare == wanted)), None)
+    """The first id that differs only in case, spaces around it, leading zeros or ".0", quoted."""
+
+    def bare(name: Any) -> str:
+        return str(name).strip().lower().removesuffix(".0").lstrip("0")
+
+    wanted = bare(value)
+    return next((quote(name) for name in known.tolist() if bare(name) == wanted), None)
 
 
 def two_classes(name: str, values: NDArray[Any], positive: Any = None) -> NDArray[Any]:

@@ -13,7 +13,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from pairlearn.columns import TableError, locate_errors, quote
-from pairlearn.tables.cells import ColumnChoice, ColumnKind, read_values
+from pairlearn.tables.cells import UNNAMED, ColumnChoice, ColumnKind, no_name, read_values
 from pairlearn.tables.encoder import ItemEncoder, unused_columns
 
 
@@ -58,6 +58,10 @@ class FeatureStep:
         names = _names_of(raw) if is_frame(raw) else None
         if names is not None:
             names = [name for name in names if name != "id"]  # as in files
+            if self.names is None and self.own is None:
+                for name in filter(UNNAMED.fullmatch, names):
+                    warnings.warn(no_name(name), ColumnsWarning, stacklevel=2)
+                names = [name for name in names if not UNNAMED.fullmatch(name)]
             if self.names is None:
                 self.names = np.array(names, dtype=object)
                 if self.own is None:

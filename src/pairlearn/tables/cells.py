@@ -56,6 +56,8 @@ _NOTATIONS = {
 }
 """Numbers and dates written for people: 1,5 and 30%, 31.12.2024 and 12/31/2024."""
 _FILE_NAME = re.compile(r".+\.(png|jpe?g|gif|bmp|tiff?|webp|txt|md)", re.IGNORECASE)
+UNNAMED = re.compile(r"|Unnamed: \d+|__index_level_\d+__")
+"""Names of columns without one, such as the index of a data frame that was written with it."""
 _ID_NAME = re.compile(r"(^|[^a-z])(uu|gu)?id$|[a-z]I[dD]$")
 
 
@@ -86,6 +88,7 @@ def convert(
     from pyarrow import types
 
     column = _decode(cells if isinstance(cells, pyarrow.Array) else text_array(cells))
+    column = _integers(column) if kind == "id" else column
     text, whole = _is_text(column.type), types.is_integer(column.type)
     number = whole or types.is_floating(column.type) or types.is_boolean(column.type)
     fits = number or (text and not typed) if kind == "number" else text or whole
@@ -116,6 +119,16 @@ def _decode(column: Any) -> Any:
     from pyarrow import types
 
     return column.dictionary_decode() if types.is_dictionary(column.type) else column
+
+
+def _integers(column: Any) -> Any:
+    """Floating numbers as integers if all are whole: so pandas stores integers with gaps."""
+    import pyarrow
+
+    if pyarrow.types.is_floating(column.type):
+        with suppress(pyarrow.ArrowInvalid):
+            return column.cast(pyarrow.int64())
+    return column
 
 
 def _is_text(type_: Any) -> bool:
@@ -211,12 +224,8 @@ def read_cells(name: str, kind: ColumnKind, cells: Any) -> NDArray[Any]:
         return images.astype(np.float32) / 255
     column = _decode(cells)
     if kind in ("category", "text"):
-        if (
-            types.is_floating(column.type)
-            and compute.all(compute.equal(compute.round(column), column)).as_py()
-        ):
-            column = column.cast(pyarrow.int64())  # integers with gaps, as pandas stores them
-        text = compute.utf8_trim_whitespace(column.cast(pyarrow.string()).fill_null(""))
+        words = _integers(column).cast(pyarrow.string()).fill_null("")
+        text = compute.utf8_trim_whitespace(words)
         return np.asarray(text.to_numpy(zero_copy_only=False), dtype=object)
     if kind == "boolean" and _is_text(column.type):
         return _parse_words(name, column, _truth, "yes or no").astype(np.float32)
@@ -330,6 +339,11 @@ class ColumnChoice:
         if not kinds:
             raise TableError(f"no features: {'; '.join(left_out)}")
         return kinds, tuple(left_out + notes)
+
+
+def no_name(name: str) -> str:
+    """The note on a column whose name is `UNNAMED`."""
+    return f"column {quote(name)} has no name, and is left out"
 
 
 def list_names(names: Sequence[str], most: int) -> str:

@@ -16,7 +16,16 @@ from numpy.typing import NDArray
 
 from pairlearn.columns import TableError, as_ids, check_unique, locate_errors, quote
 from pairlearn.extras import missing_extra
-from pairlearn.tables.cells import PIXELS, ColumnChoice, ColumnKind, Values, read_values, text_array
+from pairlearn.tables.cells import (
+    PIXELS,
+    UNNAMED,
+    ColumnChoice,
+    ColumnKind,
+    Values,
+    no_name,
+    read_values,
+    text_array,
+)
 from pairlearn.tables.encoder import ItemEncoder, unused_columns
 from pairlearn.tables.items import ItemTable, as_features, check_names, default_names
 from pairlearn.tables.read import PathLike, check_rows, rechunk
@@ -140,8 +149,10 @@ def _open_items(path: Path, ids: Path | None) -> Source | None:
     return source
 
 
-def _feature_names(source: Source) -> list[str]:
-    return [name for name in source.names if name != "id"]
+def _feature_names(source: Source, wanted: Sequence[str] = ()) -> list[str]:
+    """Columns but for the id, and for unnamed ones that are not wanted."""
+    named = [name for name in source.names if name in wanted or not UNNAMED.fullmatch(name)]
+    return [name for name in named if name != "id"]
 
 
 @contextmanager
@@ -155,7 +166,7 @@ def _in_file(source: Source) -> Iterator[None]:
 
 def _encoded_batches(source: Source, encoder: ItemEncoder) -> Iterator[ItemTable]:
     """Yield items with the features that an encoder makes of their columns."""
-    notes = tuple(unused_columns(_feature_names(source), encoder.names, source.path))
+    notes = tuple(unused_columns(_feature_names(source, encoder.names), encoder.names, source.path))
 
     def build(cells: Columns) -> ItemTable:
         ids = source.column("id", "id", cells["id"])  # whose errors come first
@@ -187,7 +198,9 @@ def _find_kinds(
 ) -> tuple[dict[str, ColumnKind], tuple[str, ...]]:
     import pyarrow
 
-    names = choice.select(_feature_names(source))
+    names = _feature_names(source, [*choice.columns, *choice.ignore, *choice.kinds])
+    unnamed = [name for name in source.names if name not in ("id", *names)]
+    names = choice.select(names)
     if isinstance(source, FolderSource):
         return {source.kind: source.kind}, ()
     batches: list[Columns] = []
@@ -204,7 +217,8 @@ def _find_kinds(
         for name in names
     }
     with _in_file(source):
-        return choice.kinds_of(sample, typed=source.typed)
+        kinds, notes = choice.kinds_of(sample, typed=source.typed)
+    return kinds, (*map(no_name, unnamed), *notes)
 
 
 def _fit_encoder(source: Source, choice: ColumnChoice) -> ItemTable:
