@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 
-from pairlearn.annotators import Answers, fair, learn_link
+from pairlearn.annotators import Answers, Manner, fair, learn_link
 from pairlearn.annotators.crowd import rough_log_odds
+from pairlearn.annotators.link import Link, expect, of_ends
+from pairlearn.annotators.scale import POSTERIORS, SIZE
 from pairlearn.judgements import Judgements
 from pairlearn.labels import PairLabels
 
@@ -114,3 +117,50 @@ def test_answers_that_vary_guess_or_lean_show_no_other_confidence():
     answers = answers_of(scattered(honest, rng), blurred, leaning, guessing)
     link = learn_link(answers)
     assert [manner.confidence for manner in link.manners] == [1, 1, 1, 1]
+
+
+def test_expectations_are_sums_over_all_pairs_of_posteriors():
+    rng = np.random.default_rng(0)
+    rows = Judgements.from_pairs(
+        [[0, 1], [2, 3], [4, 5], [2, 3], [0, 1], [2, 3]],
+        [[0.7, 0.2], [0.3, -0.8], [0.9, 0.1], [0.4, -0.6], [0.8, 0.1], [0.9, 0.0]],
+        annotator=["a", "a", "a", "a", "b", "b"],  # a answers one pair twice
+    )
+    answers, log_odds = Answers.of(rows), np.array([[-2.0, 0.3], [1.0, -0.4], [0.1, 3.0]])
+    manners = (
+        Manner("a", random=0.1, same_form="shift", same_amount=0.1),
+        Manner("b", random=0.2, confidence=2.0),
+    )
+    link = Link(manners, rng.dirichlet(np.ones(SIZE), size=3), np.array([-0.5, 0.5]))
+    state = expect(link, answers, log_odds)
+
+    r, q = POSTERIORS[:, None], POSTERIORS
+    sharp = POSTERIORS**2 / (POSTERIORS**2 + (1 - POSTERIORS) ** 2)
+    told = {
+        "a": ((r * q + (1 - r) * (1 - q) + 0.1).clip(0, 1), q - r),
+        "b": (
+            np.multiply.outer(sharp, sharp) + np.multiply.outer(1 - sharp, 1 - sharp),
+            sharp - sharp[:, None],
+        ),
+    }
+    bins, logs = np.digitize(log_odds, link.edges), []
+    for pair in range(3):
+        whole = np.multiply.outer(*link.posteriors[bins[pair]])
+        of_row = {}
+        for row in np.flatnonzero(answers.pair == pair):
+            manner = manners[answers.who[row]]
+            (s, c), (same, right) = answers.values[row], told[manner.name]
+            honest = norm.pdf(s, same, 0.02**0.5) * norm.pdf(c, right, 0.06**0.5)
+            likelihood = (1 - manner.random) * honest + manner.random / 2
+            of_row[row] = (1 - manner.random) * honest / likelihood
+            whole = whole * likelihood
+        logs.append(np.log(whole.sum()))
+        whole /= whole.sum()
+        of_left, of_right = of_ends(link, state.bins, state.grid)[pair]
+        assert of_left == pytest.approx(whole.sum(1))
+        assert of_right == pytest.approx(whole.sum(0))
+        honest = (r * q + (1 - r) * (1 - q), np.broadcast_to(q - r, whole.shape))
+        assert state.mean[pair] == pytest.approx([(whole * answer).sum() for answer in honest])
+        for row, no_guess in of_row.items():
+            assert state.sure[row] == pytest.approx((whole * no_guess).sum())
+    assert state.fit == pytest.approx(np.mean(logs))

@@ -13,7 +13,7 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardSc
 from sklearn.utils import get_tags
 
 from pairlearn import Judgements, PairLabels
-from pairlearn.estimators import PairClassifier, PairwiseTransformer
+from pairlearn.estimators import PairClassifier, PairwiseTransformer, cross_fitting
 from pairlearn.tables import PairTable
 from test_classifier import LABELS, NAN, PAIRS, ROWS, R, X, agreement, draw, linear
 
@@ -94,14 +94,19 @@ def test_certain_probabilities_of_a_scikit_learn_model_have_finite_log_odds():
 
 
 @pytest.mark.parametrize(
-    ("odds", "chosen"),
-    [(lambda x: 4 * x[:, 0], "linear"), (lambda x: 6 * x[:, 0] * x[:, 1], "mlp-bn")],
+    ("odds", "chosen", "folds"),
+    [(lambda x: 4 * x[:, 0], "linear", 8), (lambda x: 6 * x[:, 0] * x[:, 1], "mlp-bn", 4)],
 )
-def test_few_pairs_have_the_model_that_they_need(odds, chosen, tmp_path):
+def test_few_pairs_have_the_model_that_they_need(odds, chosen, folds, tmp_path, monkeypatch):
+    trials, trial = [], cross_fitting.trial
+    monkeypatch.setattr(
+        cross_fitting, "trial", lambda *args, **changes: trials.append(1) or trial(*args, **changes)
+    )
     x = np.random.default_rng(0).normal(size=(120, 3))
     r = 1 / (1 + np.exp(-odds(x)))
     pairs, labels = x.reshape(60, 2, 3), PairLabels.from_posteriors(r[::2], r[1::2])
     classifier = PairClassifier(random_state=0).fit(pairs, labels)
+    assert len(trials) == folds  # once the linear model leaves much to gain, the rest is not run
     classifier.save(tmp_path / "model")
     assert PairClassifier.load(tmp_path / "model").model_ == chosen
     assert clone(classifier).set_params(epochs=1).fit(pairs, labels).model_ == "mlp-bn"

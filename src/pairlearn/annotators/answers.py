@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -216,11 +217,15 @@ class Answers:
 
     def by(self, annotator: int) -> Indices:
         """Rows of one annotator."""
-        return np.flatnonzero(self.who == annotator)
+        return self._rows[annotator]
 
     def each(self) -> list[Indices]:
         """Rows of every annotator."""
-        return [self.by(number) for number in range(len(self.names))]
+        return self._rows
+
+    @cached_property
+    def _rows(self) -> list[Indices]:
+        return [np.flatnonzero(self.who == number) for number in range(len(self.names))]
 
     def feasible(self, slack: float = 0.0) -> Mask:
         """Whether two posteriors give each answer, rounded to the scale of its annotator."""

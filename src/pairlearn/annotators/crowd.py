@@ -10,7 +10,7 @@ import numpy as np
 
 from pairlearn.annotators.answers import Answers, listed, named, opposed, untouched, without_copies
 from pairlearn.annotators.linear import linear_scores
-from pairlearn.annotators.link import PAIRS, Link, expect, learn_link
+from pairlearn.annotators.link import PAIRS, Link, expect, learn_link, of_ends
 from pairlearn.annotators.manner import Manner, Phrase, in_words
 from pairlearn.annotators.scale import SIZE
 from pairlearn.columns import Floats, Indices
@@ -375,9 +375,8 @@ def with_errors(link: Link, answers: Answers, log_odds: Any = None) -> tuple[Man
             axis=1,
         )
         np.add.at(scores[:, 3 * number : 3 * number + 3], answers.pair[rows], derivatives)
-    couples = state.grid.reshape(-1, SIZE, SIZE)
     expected = link.posteriors[state.bins].sum(1)
-    scores[:, 3 * people :] = couples.sum(2) + couples.sum(1) - expected
+    scores[:, 3 * people :] = of_ends(link, state.bins, state.grid).sum(1) - expected
     ridge = np.r_[np.tile(ROUGH**-2, people), np.ones(SIZE)]
     information = scores.T @ scores + np.diag(ridge)
     variances = np.diag(np.linalg.inv(information))[: 3 * people].reshape(people, 3).copy()

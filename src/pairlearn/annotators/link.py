@@ -29,7 +29,7 @@ import numpy as np
 from pairlearn.annotators.answers import Answers
 from pairlearn.annotators.confidence import compared
 from pairlearn.annotators.manner import COST, Manner
-from pairlearn.annotators.scale import HONEST, LEFT, POSTERIORS, RIGHT, SIZE, STEP
+from pairlearn.annotators.scale import CELL, HONEST, POSTERIORS, SIZE, STEP, cells, spread_out
 from pairlearn.columns import Floats, Indices
 from pairlearn.judgements import Judgements
 
@@ -142,7 +142,7 @@ class _State:
     sure: Floats  # (n,) probability that an answer is no guess
     honest: list[Floats]  # (n_j, grid) for each annotator: joint with (r, r')
     typical: Floats  # (n,) probability that a guess is an answer to another pair
-    bins: Indices
+    bins: Indices  # (P, 2) of the log-odds
     fit: float
 
 
@@ -152,11 +152,12 @@ def expect(link: Link, answers: Answers, log_odds: Floats | None) -> _State:
     bins = np.zeros((count, 2), np.int64)
     if log_odds is not None:
         bins = np.digitize(log_odds, link.edges)
-    ends = link.posteriors[bins]
-    prior = ends[:, 0][:, LEFT] * ends[:, 1][:, RIGHT]
-    overall = link.posteriors.mean(0)
-    anywhere = overall[LEFT] * overall[RIGHT]
-    logs = np.zeros((count, len(HONEST)))
+    size = len(link.posteriors)
+    every = cells(*(link.posteriors[at.ravel()] for at in np.indices((size, size))))
+    both = size * bins[:, 0] + bins[:, 1]
+    overall = link.posteriors.mean(0)[None]
+    anywhere = cells(overall, overall)[0]
+    grid, logs = np.ones((count, len(HONEST))), np.zeros(count)  # likelihoods of the answers
     honest = []
     typical = np.zeros(len(answers))
     for number, manner in enumerate(link.manners):
@@ -172,29 +173,55 @@ def expect(link: Link, answers: Answers, log_odds: Floats | None) -> _State:
             elsewhere = anywhere * ((1 / total) @ density) / len(rows)
         borrowed = manner.borrowed * (density @ elsewhere)
         guess = manner.random * manner.anything(answers.values[rows]) + borrowed
-        typical[rows] = borrowed / guess.clip(NEVER)
+        guess = guess.clip(NEVER)
+        typical[rows] = borrowed / guess
         density *= 1 - manner.guesses
         likelihood, pair = density + guess[:, None], answers.pair[rows]
-        np.maximum(likelihood, NEVER, out=likelihood)
-        if len(np.unique(pair)) == len(pair):
-            logs[pair] += np.log(likelihood)
-        else:  # which takes ten times as long
-            np.add.at(logs, pair, np.log(likelihood))
         density /= likelihood
         honest.append(density)
-    top = logs.max(1, keepdims=True)
-    grid = prior * np.exp(logs - top)
-    total = grid.sum(1, keepdims=True)
-    grid /= total
+        if np.bincount(pair).max() > 1:
+            pair, likelihood, tops = _multiplied(pair, likelihood)
+            logs[pair] += tops
+        # Divided by the largest, so that products of many do not vanish.
+        likelihood *= grid.take(pair, 0)
+        top = likelihood.max(1)
+        likelihood /= top[:, None]
+        grid[pair] = likelihood
+        logs[pair] += np.log(top)
+    grid *= every.take(both, 0)
+    total = grid.sum(1)
+    grid /= total[:, None]
     sure = np.empty(len(answers))
     for number, density in enumerate(honest):
         rows = answers.by(number)
-        density *= grid[answers.pair[rows]]
+        density *= grid.take(answers.pair[rows], 0)
         sure[rows] = density.sum(1)
-    mean = prior @ HONEST
-    variance = prior @ HONEST**2 - mean**2
-    fit = float((np.log(total) + top).sum()) / count
-    return _State(grid, mean, variance, grid @ HONEST, sure, honest, typical, bins, fit)
+    mean = every @ HONEST
+    variance = every @ HONEST**2 - mean**2
+    fit = float((np.log(total) + logs).sum()) / count
+    return _State(grid, mean[both], variance[both], grid @ HONEST, sure, honest, typical, bins, fit)
+
+
+def _multiplied(pair: Indices, likelihood: Floats) -> tuple[Indices, Floats, Floats]:
+    """Products of the rows of each pair: its index, the products over the largest, and its log."""
+    order = np.argsort(pair, kind="stable")
+    pairs, starts = np.unique(pair[order], return_index=True)
+    logs = np.add.reduceat(np.log(likelihood[order]), starts)
+    tops = logs.max(1)
+    return pairs, np.exp(logs - tops[:, None]), tops
+
+
+def of_ends(link: Link, bins: Indices, grid: Floats) -> Floats:
+    """Distributions (n, 2, SIZE) of r and of r' from those of both (n, grid).
+
+    ``bins`` (n, 2) are those of the log-odds, on which it depends how likely each of the two
+    couples of posteriors in a cell is.
+    """
+    left, right = link.posteriors[bins.T]
+    couples = (grid / cells(left, right).clip(NEVER)).take(CELL, 1)
+    return np.stack(
+        [left * (couples @ right[..., None])[..., 0], right * (left[:, None] @ couples)[:, 0]], 1
+    )
 
 
 def _improve(
@@ -219,25 +246,24 @@ def _improve(
         )
         for number, manner in enumerate(link.manners)
     )
-    couples = state.grid.reshape(-1, SIZE, SIZE)
+    bins, grid = _summed(state.bins, state.grid)
     counts = np.zeros(link.posteriors.shape)
-    np.add.at(counts, state.bins[:, 0], couples.sum(2))
-    np.add.at(counts, state.bins[:, 1], couples.sum(1))
+    np.add.at(counts, bins.ravel(), of_ends(link, bins, grid).reshape(-1, SIZE))
     if len(manners) == 1 and manners[0].hard:
         means = counts @ POSTERIORS / counts.sum(1).clip(1e-9)
-        posteriors = _spread_out(means, CONCENTRATION)
+        posteriors = spread_out(means, CONCENTRATION)
     else:
         counts += 2 * counts.sum(0) / counts.sum() + 0.05 / SIZE
         posteriors = counts / counts.sum(1, keepdims=True)
     return replace(link, manners=manners, posteriors=posteriors, fit=state.fit)
 
 
-def _spread_out(means: Floats, concentration: float) -> Floats:
-    """Beta distributions on the grid, (bins, grid)."""
-    means = means.clip(0.01, 0.99)[:, None]
-    logs = concentration * (means * np.log(POSTERIORS) + (1 - means) * np.log1p(-POSTERIORS))
-    mass = np.exp(logs) * np.gradient(POSTERIORS)
-    return np.asarray(mass / mass.sum(1, keepdims=True))
+def _summed(bins: Indices, grid: Floats) -> tuple[Indices, Floats]:
+    """Couples of bins in use (n, 2), and the sum of the grid over the pairs of each."""
+    both = BINS * bins[:, 0] + bins[:, 1]
+    order = np.argsort(both, kind="stable")
+    _, starts = np.unique(both[order], return_index=True)
+    return bins[order[starts]], np.add.reduceat(grid.take(order, 0), starts)
 
 
 def learn_link(
@@ -361,7 +387,7 @@ def _begin(manners: tuple[Manner, ...], scores: Floats | None) -> Link:
     edges = np.unique(np.quantile(scores, np.linspace(0, 1, BINS + 1)[1:-1]))
     bins = np.digitize(scores, edges)
     middle = np.array([np.median(scores[bins == b]) for b in range(len(edges) + 1)])
-    believed = _spread_out(1 / (1 + np.exp(-middle.clip(-30, 30))), 6.0)
+    believed = spread_out(1 / (1 + np.exp(-middle.clip(-30, 30))), 6.0)
     # Half of it anywhere: log-odds may know the order of the items only.
     return Link(manners, (believed + 1 / SIZE) / 2, edges)
 

@@ -17,6 +17,7 @@ from pairlearn.annotators.scale import (
     STEP,
     bend,
     bent,
+    distances,
     honest_answers,
     outcome_chances,
     outcome_of,
@@ -195,11 +196,11 @@ class Manner:
             return self._chances(self.mean(0), self.mean(1))[:, self._which(values)].T
         given = ~np.isnan(values)
         answers, means = np.where(given, values, 0), np.stack([self.mean(0), self.mean(1)])
-        # Squared distances, expanded so that matrix products compute them.
-        off = (given / self.variances) @ means**2 - 2 * (answers / self.variances) @ means
-        off += (answers**2 / self.variances).sum(1)[:, None]
-        scale = np.where(given, 1 / np.sqrt(2 * np.pi * self.variances), 1).prod(1)
-        return np.asarray(np.exp(-off / 2) * scale[:, None])
+        # Squared distances, expanded so that one matrix product computes the logarithms.
+        fixed = given * np.log(2 * np.pi * self.variances) + answers**2 / self.variances
+        terms = (given / self.variances, answers / self.variances, fixed.sum(1, keepdims=True))
+        logs = np.hstack(terms) @ np.vstack([-(means**2) / 2, means, np.full(len(HONEST), -0.5)])
+        return np.asarray(np.exp(logs, out=logs))
 
     def slopes(self, values: Floats, honest: Floats) -> Floats:
         """Derivatives (n, 2) of log-likelihoods by a constant added to s and to c."""
@@ -334,16 +335,16 @@ class Manner:
 
     def _bent(self, values: Floats, honest: Floats, leans: bool) -> Manner:
         fitted: dict[str, Any] = {}
+        given = ~np.isnan(values)
+        answers = np.where(given, values, 0)
+        moments = np.stack([given, answers], -1).reshape(-1, 4).T @ honest
+        squares = honest.sum(1) @ answers**2
         for side, word in enumerate(("same", "right")):
-            given = ~np.isnan(values[:, side])
-            answers, weight = values[given, side], honest[given]
-            total, first = weight.sum(0), weight.T @ answers
-            squares = float(weight.sum(1) @ answers**2)
+            total, own = moments[2 * side], moments[2 * side : 2 * side + 2].ravel()
             best: tuple[float, Any, float, float] = (-np.inf, "pull", 0.0, 0.0)
             costs = self._costs(side, leans)
             for form in ("pull", "shift") if leans else (self.bends[side][0],):
-                mean = bent(side, form, self.confidence)
-                left = squares - 2 * mean @ first + mean**2 @ total
+                left = squares[side] + distances(side, form, self.confidence) @ own
                 gain = -left / (2 * self.variances[side]) - costs
                 at = int(gain.argmax())
                 if gain[at] > best[0] + 1e-9:

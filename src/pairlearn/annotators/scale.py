@@ -124,7 +124,11 @@ Form = Literal["pull", "shift"]
 _LOW = [0.003, 0.02, 0.05, 0.1, 0.17, 0.25, 0.33, 0.42]
 POSTERIORS = np.array([*_LOW, 0.5, *(1 - r for r in reversed(_LOW))])
 SIZE = len(POSTERIORS)
-LEFT, RIGHT = (grid.ravel() for grid in np.indices((SIZE, SIZE)))
+LEFT, RIGHT = np.nonzero(np.add.outer(range(SIZE), range(SIZE)) < SIZE)
+"""Indices of r and r' in the cells of the grid. Those with r + r' > 1 are left out: (r, r') and
+(1 − r', 1 − r) have the same honest answer, so that they share a cell."""
+CELL = np.empty((SIZE, SIZE), np.int64)
+CELL[SIZE - 1 - RIGHT, SIZE - 1 - LEFT] = CELL[LEFT, RIGHT] = np.arange(len(LEFT))
 HONEST = np.stack(
     [
         POSTERIORS[LEFT] * POSTERIORS[RIGHT] + (1 - POSTERIORS[LEFT]) * (1 - POSTERIORS[RIGHT]),
@@ -132,12 +136,26 @@ HONEST = np.stack(
     ],
     axis=1,
 )
-"""Honest answers (s, c) to all pairs of posteriors of the grid."""
+"""Honest answers (s, c) in all cells of the grid."""
 AMOUNTS = np.linspace(-1, 1, 81)
 STEP = 0.025
 LEAST_LEAN = 0.03
 """Least lean that the grid can resolve."""
 HARD = np.array([[0.0, -1.0], [0.0, 1.0], [1.0, 0.0]])
+
+
+def cells(left: Floats, right: Floats) -> Floats:
+    """Probabilities (n, cells) of independent posteriors distributed like these, (n, SIZE) each."""
+    mirrored = left[:, SIZE - 1 - RIGHT] * right[:, SIZE - 1 - LEFT]
+    return left[:, LEFT] * right[:, RIGHT] + np.where(LEFT + RIGHT < SIZE - 1, mirrored, 0)
+
+
+def spread_out(means: Floats, concentration: float) -> Floats:
+    """Beta distributions on the grid, (n, SIZE) with these means (n,)."""
+    means = means.clip(0.01, 0.99)[:, None]
+    logs = concentration * (means * np.log(POSTERIORS) + (1 - means) * np.log1p(-POSTERIORS))
+    mass = np.exp(logs) * np.gradient(POSTERIORS)
+    return np.asarray(mass / mass.sum(1, keepdims=True))
 
 
 def bend(form: Form, amount: Any, side: int, honest: Any) -> Floats:
@@ -167,6 +185,16 @@ def honest_answers(confidence: float) -> Floats:
 def bent(side: int, form: Form, confidence: float) -> Floats:
     """Such answers with each lean of `AMOUNTS`, (amounts, grid)."""
     return bend(form, AMOUNTS[:, None], side, honest_answers(confidence)[:, side])
+
+
+@cache
+def distances(side: int, form: Form, confidence: float) -> Floats:
+    """Rows (m², −2m) for such answers m, (amounts, 2 grid).
+
+    Their product with weights w and weighted answers wa is Σ w (a − m)² − Σ w a².
+    """
+    means = bent(side, form, confidence)
+    return np.hstack([np.square(means), -2 * means])
 
 
 def outcome_of(values: Floats) -> Indices:

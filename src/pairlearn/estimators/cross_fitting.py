@@ -15,7 +15,7 @@ networks become too sure long before their decisions suffer.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -104,12 +104,15 @@ def choose_model(classifier: PairClassifier, table: Table, rows: Judgements) -> 
     order = np.random.default_rng(table.seed).permutation(int(pairs.max()) + 1)
     fold = np.where(both, order[pairs] % folds, -1)
     outcomes = rows[both].labels().project().outcomes()  # left, right or both alike, as judged
+    best = outcomes.max(axis=1)
     weight = rows[both].weight / rows[both].weight.sum()
 
-    def right_pairs(model: str, share: float) -> Floats:
-        z = out_of_fold(classifier, table, rows, fold, share, model=model)[both] > 0
-        decided = np.where(z[:, 0] == z[:, 1], 2, z[:, 1])
-        return outcomes[np.arange(len(z)), decided]  # type: ignore[no-any-return]
+    def right_pairs(model: str, share: float) -> Iterator[Floats]:
+        scored = out_of_fold(classifier, table, rows, fold, share, model=model)
+        for held, scores in enumerate(scored):
+            z = scores[both] > 0
+            decided = np.where(z[:, 0] == z[:, 1], 2, z[:, 1])
+            yield np.where(fold[both] > held, best, outcomes[np.arange(len(z)), decided])
 
     def mean_and_error(gain: Floats) -> tuple[float, float]:
         mean = float(weight @ gain)
@@ -118,11 +121,15 @@ def choose_model(classifier: PairClassifier, table: Table, rows: Judgements) -> 
     training = len(rows) * (folds - 1) // folds
     recipe = recipe_of(clone(classifier).set_params(model="linear"), training, table.seed)
     steps = recipe.epochs * -(-training // recipe.batch_size)
-    linear = right_pairs("linear", min(STEPS / steps, 1))
-    mean, error = mean_and_error(outcomes.max(axis=1) - linear)
-    if not NEAR < mean - error <= FAR:
-        return "linear" if mean - error <= NEAR else NETWORK
-    mean, error = mean_and_error(right_pairs(NETWORK, SHARE) - linear)
+    # Later folds can only add to the loss.
+    for linear in right_pairs("linear", min(STEPS / steps, 1)):
+        mean, error = mean_and_error(best - linear)
+        if mean - error > FAR:
+            return NETWORK
+    if mean - error <= NEAR:
+        return "linear"
+    *_, network = right_pairs(NETWORK, SHARE)
+    mean, error = mean_and_error(network - linear)
     return NETWORK if mean > 0.5 * error else "linear"
 
 
@@ -133,11 +140,12 @@ def out_of_fold(
     fold: NDArray[np.intp],
     share: float,
     **changes: Any,
-) -> Floats:
+) -> Iterator[Floats]:
     """Log-odds (n, 2) of the items of each row, by models that did not see the row.
 
-    ``fold`` (n,) is the fold of each row; rows with −1 are in all trainings, and get NaN. The other
-    parameters are those of `trial`.
+    They are given after each fold, NaN for the rows of later folds. ``fold`` (n,) is the fold of
+    each row; rows with −1 are in all trainings, and stay NaN. The other parameters are those of
+    `trial`.
     """
     scores, features = np.full((len(rows), 2), np.nan), table.features
     for held in range(fold.max() + 1):
@@ -145,7 +153,7 @@ def out_of_fold(
         model = trial(classifier, features, rows[fold != held], seed, share, **changes)
         at = np.flatnonzero(fold == held)
         scores[at] = model.log_odds(features[rows.ends[at].ravel()]).reshape(-1, 2)
-    return scores
+        yield scores
 
 
 def trial(
@@ -299,7 +307,8 @@ def _scores_of_folds(
     order = np.random.default_rng(table.seed).permutation(pairs)
     fold[:pairs] = order % (3 if pairs >= MANY else FOLDS)
     changes = {"model": SCORER} if model_of(classifier) in ("mlp", "mlp-bn") else {}
-    return out_of_fold(classifier, table, judged, fold, SHARE, **changes)[:pairs], judged
+    *_, scores = out_of_fold(classifier, table, judged, fold, SHARE, **changes)
+    return scores[:pairs], judged
 
 
 def train_network(
