@@ -13,6 +13,8 @@ from pairlearn.annotators import Crowd
 from pairlearn.annotators import answers as module
 from pairlearn.annotators.answers import Answers, untouched
 from pairlearn.annotators.crowd import rough_log_odds
+from pairlearn.columns import Floats, Indices
+from pairlearn.estimators import cross_fitting
 from pairlearn.judgements import Judgements
 
 PAIRS = 300
@@ -140,6 +142,33 @@ def test_sliders_that_nobody_moved_are_not_learnt_from() -> None:
         model.estimate_accuracy(held[1][:rows], held[0][:rows]).plausible for rows in (80, 40)
     )
     assert band.high >= without.high - 1e-9 and band.low < without.low
+    judged, calls = Judgements.from_pairs(ends, answers), []
+
+    def log_odds(rows: Indices) -> Floats:
+        calls.append(rows)
+        return model.log_odds(x[rows])
+
+    scored = model.score_pairs(judged, log_odds)
+    assert len(calls) == 1  # of all pairs and of those without the middles
+    decided = model.score_pairs(judged[~lazy], log_odds)
+    np.testing.assert_array_equal(scored.decided.ends, decided.ends)
+    np.testing.assert_allclose(scored.decided.z, decided.z)
     # On a scale of levels the middle is an answer like the others.
     levels = np.stack([np.round(answers[:, 0] * 4) / 4, np.round(answers[:, 1] * 2) / 2], 1)
     assert not untouched(Judgements.from_pairs(ends, levels))[0].any()
+
+
+def test_copies_are_known_even_where_training_diverges(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, _, honest = world(4)
+    ends, who = np.tile(np.arange(2 * PAIRS).reshape(-1, 2), (2, 1)), np.repeat(["a", "b"], PAIRS)
+    usual = cross_fitting._scores_of_folds
+
+    def diverged(*args: Any) -> tuple[Floats, Judgements]:
+        scores, judged = usual(*args)
+        return scores * np.nan, judged
+
+    monkeypatch.setattr(cross_fitting, "_scores_of_folds", diverged)
+    model = PairClassifier(model="linear", preprocessor=x, random_state=0, epochs=5)
+    with pytest.warns(UserWarning, match="b repeats the answers of a"):
+        model.fit(ends, np.tile(honest, (2, 1)), annotator=who)
+    assert [manner.name for manner in model.annotators_] == ["a", "b"]

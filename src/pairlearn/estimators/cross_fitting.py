@@ -261,7 +261,7 @@ def learn_annotators(classifier: PairClassifier, table: Table) -> tuple[Table, l
     link = _link_of_answers(answers, table)
     scores, judged = _scores_of_folds(classifier, table, answers, link)
     if not np.isfinite(scores).all():  # training diverges, which the model to keep will show
-        return replace(table, judged=judged), list(link.manners)
+        return replace(table, judged=judged), _with_copies(link.manners, copies)
     link = learn_with_items(answers, scores, link, table.seed)
     judged = link.statements(table.judged, answers, scores)
     manners = {manner.name: manner for manner in with_errors(link, answers, scores)}
@@ -269,9 +269,13 @@ def learn_annotators(classifier: PairClassifier, table: Table) -> tuple[Table, l
     if rivals and not contrary:
         believed = [name for group in rivals for name in group if manners[name].believable]
         _warn(RivalsWarning(rivals, believed))
-    # Whoever measures with the answers of a copy must know them, too.
-    manners |= {name: replace(manners[original], name=name) for name, original in copies}
-    return replace(table, judged=judged), list(manners.values())
+    return replace(table, judged=judged), _with_copies(tuple(manners.values()), copies)
+
+
+def _with_copies(manners: Sequence[Manner], copies: Sequence[tuple[str, str]]) -> list[Manner]:
+    """Manners with those of copies, which whoever measures with their answers must know, too."""
+    by_name = {manner.name: manner for manner in manners}
+    return [*manners, *(replace(by_name[original], name=name) for name, original in copies)]
 
 
 def _warn(message: str | Warning, category: type[Warning] = AnnotatorsWarning) -> None:

@@ -357,16 +357,22 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         ``log_odds`` computes those of some items.
         """
-        hard = bool(judged.hard().mean() > 0.5)
         middles, _ = untouched(judged)
-        decided = self.score_pairs(judged[~middles], log_odds) if middles.any() else None
-        judged = fair(getattr(self, "annotators_", ()), judged)
-        needed, places = np.unique(judged.ends, return_inverse=True)
-        z = log_odds(needed)[places.reshape(judged.ends.shape)]
-        weight = None if (judged.weight == 1).all() else judged.weight
+        tables = [judged, judged[~middles]] if middles.any() else [judged]
+        corrected = [fair(getattr(self, "annotators_", ()), table) for table in tables]
+        ends = np.concatenate([rows.ends for rows in corrected])
+        needed, places = np.unique(ends, return_inverse=True)
+        z = log_odds(needed)[places.reshape(ends.shape)]
         known = getattr(self, "confidence_", None)
-        labels, side = judged.labels(), self.majority
-        return ScoredPairs(z, labels, weight, judged.ends, side, known, hard, decided)
+
+        def scored(number: int, z: Floats, decided: ScoredPairs | None = None) -> ScoredPairs:
+            rows, hard = corrected[number], bool(tables[number].hard().mean() > 0.5)
+            weight = None if (rows.weight == 1).all() else rows.weight
+            labels, side = rows.labels(), self.majority
+            return ScoredPairs(z, labels, weight, rows.ends, side, known, hard, decided)
+
+        first = len(corrected[0])
+        return scored(0, z[:first], scored(1, z[first:]) if middles.any() else None)
 
 
 @dataclass(frozen=True)
