@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import datetime
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -312,8 +313,10 @@ def test_every_unusable_column_is_in_one_message(tmp_path: Path) -> None:
     assert kinds(text, tmp_path, ignore=["key", "customer_id", "face"]) == {}
     path = tmp_path / "items.parquet"
     lists = {"id": range(6), "x": [1.0, 2, 3, 4, 5, 7], "list": [[number] for number in range(6)]}
+    lists["clock"] = [datetime.time(number) for number in range(6)]
     parquet.write_table(pyarrow.table(lists), path)
-    with pytest.raises(TableError, match=r"'list' has the type list.*ignore=list"):
+    types = r"'list' has the type list.*'clock' has the type time64.*ignore=list,clock"
+    with pytest.raises(TableError, match=types):
         read_items(path)
     run("check", tmp_path / "none.csv", "--items", path, "--kinds", "x", code=2)
 

@@ -375,18 +375,16 @@ def find_kind(name: str, column: Any, *, typed: bool = False) -> ColumnKind:
         if _is_text(type_.value_type):
             return "category"
         return find_kind(name, column.dictionary_decode(), typed=typed)
-    if not (_is_text(type_) or types.is_primitive(type_) or types.is_decimal(type_)):
-        raise ValueError(f"has the type {type_}")  # lists and the like, which cannot be counted
+    numeric = types.is_integer(type_) or types.is_floating(type_) or types.is_decimal(type_)
+    if not numeric and not _is_text(type_):
+        raise ValueError(f"has the type {type_}")
     distinct = len(column) > 4 and _count(column) == len(column)
-    if types.is_integer(type_) or types.is_floating(type_) or types.is_decimal(type_):
-        kind: ColumnKind = "number"
-    elif _is_text(type_):
+    kind: ColumnKind = "number"
+    if not numeric:
         words = [word for cell in column.drop_null().to_pylist() if (word := cell.strip())]
         kind = _kind_of_words(words, typed=typed)
         if distinct and kind == "category" and all(map(_FILE_NAME.fullmatch, words)):
             raise ValueError("holds names of files: give their folder in place of the table")
-    else:
-        raise ValueError(f"has the type {type_}")
     if distinct and (kind == "category" or (kind == "number" and _ID_NAME.search(name))):
         raise ValueError("has another value in every row, as an id has")
     return kind
