@@ -112,7 +112,7 @@ TWENTY = [(k, k + 100, 0.5, 0.1) for k in range(20)]
         (table(("a", "b", 0.9, NAN), ("x", "y", 0.9, NAN), comparison=["left", "equal"]),
          "unoriented-component", "note", (2,), "In 1 of 2 components"),
         (MIXED, "learnable", "note", (), "Confidences and comparisons fix the posteriors"),
-        (MIXED, "missing", "note", (1,), "counts in training; without either, no accuracy"),
+        (MIXED, "not-measurable", "note", (), "No pair has a similarity or a difference"),
         (table(("a", "b", 0.9, 0.1), ("b", "c", 0.9, NAN), ("x", "y", 0.9, NAN)),
          "recurring-items", "note", (), "2 components, the largest of 3 items"),
         (table(("a", "b", 0.9, 0.1)), "independent-pairs", "note", (), "in one judgement only"),

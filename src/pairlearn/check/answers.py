@@ -44,8 +44,8 @@ EXPLAINING = {"outlying-annotator", "leaning-annotator"}
 """Findings about annotators that explain answers which are not feasible."""
 AGREEING = "Two people who agree may have copied each other, so numbers do not decide. "
 FEATURES = (
-    "The features may (--items), and fit lets them decide.",
-    "Neither do the features, as far as a linear model of them shows.",
+    "The features may tell which side is right (--items), and fit lets them decide.",
+    "A linear model of the features does not tell which side is right; what fit trains may.",
 )
 """What features tell about rivals: where they are not given, and where they are."""
 SLACK = 1.1
@@ -357,10 +357,15 @@ def check_feasibility(answers: Answers, infeasible: Infeasible) -> Iterator[Find
 def _leans(answers: Answers, infeasible: Infeasible) -> Iterator[Finding]:
     """Similarities on one side of what the differences allow, with hardly any on the other.
 
+    Those of annotators who lean or guess, and are named for it, are no sign of somebody else.
     Noise falls on both sides where |c| is large: there the region is a strip of width (1 − |c|)²/2.
     """
+    doubts = [doubt for doubt in answers.crowd.doubts() if doubt.code in EXPLAINING]
+    explained = {name for doubt in doubts for name in doubt.names if name}
+    others = ~np.isin(answers.names, [*explained])
     above, below = (
-        rows[np.abs(answers.c[rows]) >= 0.5] for rows in (infeasible.above, infeasible.below)
+        rows[(np.abs(answers.c[rows]) >= 0.5) & others[rows]]
+        for rows in (infeasible.above, infeasible.below)
     )
     for rows, to in ((above, "same"), (below, "different")):
         if len(rows) >= LEAST_ANSWERS and len(rows) > ONE_SIDED * (len(above) + len(below)):

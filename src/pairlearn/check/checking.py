@@ -283,7 +283,10 @@ def _learnable(
         severity = None if prior is None else "note"
         yield finding("needs-prior", severity=severity, remedy=remedy, kinds=names)
     elif answers.learnable == "a ranking":
-        yield finding("ranking-only", kinds=names)
+        remedy = "Your prior tells fit where to cut"
+        if prior is None:
+            remedy = "fit needs the class prior, to know where to cut (--prior)"
+        yield finding("ranking-only", kinds=names, remedy=remedy)
     elif answers.learnable == "nothing":
         value = float(answers.statements.u[0])
         if answers.statements.of("label").all():
@@ -295,12 +298,13 @@ def _learnable(
         if {kind.name for kind in stated} <= {"both", "similarity", "difference", "preference"}:
             names = "similarities together with differences or preferences"
         yield finding("learnable", kinds=names[0].upper() + names[1:])
-        missing = ~(answers.has_s & answers.has_c)
-        if missing.any():
-            use = ", in training as in the estimate of the accuracy"
-            if not (answers.has_s | answers.has_c).any():
-                use = " in training; without either, no accuracy can be estimated"
-            yield finding("missing", np.flatnonzero(missing), share=missing.mean(), use=use)
+        soft = answers.has_s | answers.has_c
+        # Rows of other kinds, such as comparisons, lack nothing.
+        missing = (soft | (answers.preference != 0)) & ~(answers.has_s & answers.has_c)
+        if len(answers) and not soft.any():
+            yield finding("not-measurable")
+        elif missing.any():
+            yield finding("missing", np.flatnonzero(missing), share=missing.mean())
 
 
 def _listed(stated: Sequence[kinds.Kind]) -> str:
