@@ -125,27 +125,33 @@ def test_weights_and_items_count(made: Any, tmp_path: Path) -> None:
     assert width[2] > 0.9 * width[1]  # four copies tell no more than one
 
 
-def test_who_counts_for_nothing_is_named(made: Any, tmp_path: Path) -> None:
+def test_everybody_who_counts_for_nothing_is_named(made: Any, tmp_path: Path) -> None:
     folder, simulation, _ = made
     trained, held = simulate(pairs=100, prior=0.3, seed=0), simulation.pairs
-    ends = trained.pairs.positions(trained.items)
-    answers = np.concatenate([trained.pairs.to_array(), np.tile([1.0, 0.0], (100, 1))])
+    ends, rng = trained.pairs.positions(trained.items), np.random.default_rng(0)
+
+    def guesses(n: int) -> Any:
+        return np.stack([rng.random(n), rng.uniform(-1, 1, n)], 1)
+
+    constant = np.tile([1.0, 0.0], (100, 1))
+    answers = np.concatenate([trained.pairs.to_array(), constant, guesses(100)])
     model = PairClassifier(model="linear", epochs=20, random_state=0)
     model.set_params(preprocessor=trained.items.features)
-    who = np.repeat(["ann", "con"], 100)
-    model.fit(np.tile(ends, (2, 1)), PairLabels.from_array(answers), annotator=who)
+    who = np.repeat(["ann", "con", "ran"], 100)
+    model.fit(np.tile(ends, (3, 1)), PairLabels.from_array(answers), annotator=who)
     model.set_params(preprocessor=None).save(tmp_path / "model")
-    constant = np.arange(len(held)) < 30
-    pairs = changed(
-        held,
-        similarity=np.where(constant, 1, held.similarity),
-        difference=np.where(constant, 0, held.difference),
-        annotator=np.where(constant, "con", "ann"),
-    )
+    values = held.to_array()
+    values[:30], values[30:70] = [1.0, 0.0], guesses(40)
+    names = np.repeat(["con", "ran", "ann"], [30, 40, len(held) - 70])
+    similarity, difference = values.T
+    pairs = changed(held, similarity=similarity, difference=difference, annotator=names)
     write_pairs(pairs, tmp_path / "pairs.csv")
     result = answer("evaluate", tmp_path / "model", folder / "items.csv", tmp_path / "pairs.csv")
-    assert result["n"] == len(held) - 30
-    assert any("the 30 answers of con count for nothing" in text for text in result["warnings"])
+    assert result["n"] == len(held) - 70
+    assert result["warnings"][-1] == (
+        "70 answers count for nothing, all of those of con and ran. con (30): gives one answer to "
+        "everything; ran (40): answers are hardly related to the pairs"
+    )
 
 
 def test_untouched_sliders_and_answers_of_several_are_said(made: Any, tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.base import clone
 
-from pairlearn.annotators.answers import named, untouched, untouched_words
+from pairlearn.annotators.answers import listed, named, untouched, untouched_words
 from pairlearn.annotators.crowd import Crowd
 from pairlearn.columns import Mask
 from pairlearn.estimators.files import PairFile, log_odds
@@ -270,16 +270,26 @@ class HeldPairs(ScoredPairs):
         if judged.annotator is None or len(np.unique(named(judged.annotator))) < 2:
             return doubts
         known = {manner.name: manner for manner in getattr(classifier, "annotators_", ())}
-        rows = Counter(named(judged.annotator).tolist())
-        doubts += [
-            f"the {rows[name]:,} answers of {name} count for nothing: all of those that the model "
-            "was fitted to were the same"
-            for name, manner in known.items()
-            if manner.constant and rows[name]
-        ]
-        for doubt in Crowd.of(judged).doubts():
-            if doubt.code != "untouched" and not known.keys() >= {*doubt.names}:
-                doubts.append(f"{doubt.words}; {UNKNOWN[doubt.code == 'rival-annotators']}")
+        rows, crowd = Counter(named(judged.annotator[judged.soft]).tolist()), Crowd.of(judged)
+
+        def words(name: str) -> str:
+            others = [rival for rival in crowd.rivalling if rival not in self.left_out]
+            if name in known and name in crowd.rivalling and others:
+                return f"contradicts {listed(others)}, whom the model believes"
+            return known[name].words() if name in known else crowd.words(name)
+
+        if self.left_out:
+            parts = [f"{name} ({rows[name]:,}): {words(name)}" for name in self.left_out]
+            doubts.append(
+                f"{sum(rows[name] for name in self.left_out):,} answers count for nothing, all of "
+                f"those of {listed(self.left_out)}. {'; '.join(parts)}"
+            )
+        for doubt in crowd.doubts():
+            rivals = doubt.code == "rival-annotators"
+            names = [name for name in doubt.names if name not in {*known, *self.left_out}]
+            if names and doubt.code != "untouched":
+                about = "; ".join(f"{name}: {crowd.words(name)}" for name in names)
+                doubts.append(f"{doubt.words if rivals else about}; {UNKNOWN[rivals]}")
         return doubts
 
     def recalibrate(self, known: Labelled) -> Recalibration | None:

@@ -17,7 +17,7 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import nn
 
-from pairlearn.annotators.answers import untouched
+from pairlearn.annotators.answers import named, untouched
 from pairlearn.annotators.measurement import fair
 from pairlearn.columns import Floats, Indices, Mask, first_rows
 from pairlearn.estimators import instances
@@ -369,10 +369,16 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             rows, hard = corrected[number], bool(tables[number].hard().mean() > 0.5)
             weight = None if (rows.weight == 1).all() else rows.weight
             labels, side = rows.labels(), self.majority
-            return ScoredPairs(z, labels, weight, rows.ends, side, known, hard, decided)
+            out = tuple(sorted(_names(tables[number]) - _names(rows)))
+            return ScoredPairs(z, labels, weight, rows.ends, side, known, hard, decided, out)
 
         first = len(corrected[0])
         return scored(0, z[:first], scored(1, z[first:]) if middles.any() else None)
+
+
+def _names(judged: Judgements) -> set[str]:
+    """The annotators of some judgements."""
+    return set() if judged.annotator is None else {*named(judged.annotator).tolist()}
 
 
 @dataclass(frozen=True)
@@ -382,7 +388,8 @@ class ScoredPairs:
     ``ends`` (n, 2) are positions of the items; without ``weight`` (n,) all pairs count alike.
     ``side`` is the larger class, and ``known`` how confident annotators are, if the model knows it;
     ``hard`` answers, yes or no before any correction, do not show confidence. ``decided`` are the
-    pairs without answers like untouched sliders, if there are such answers.
+    pairs without answers like untouched sliders, if there are such answers. ``left_out`` are
+    annotators none of whose answers count.
     """
 
     z: Floats
@@ -393,6 +400,7 @@ class ScoredPairs:
     known: Confidence | None
     hard: bool
     decided: ScoredPairs | None
+    left_out: tuple[str, ...]
 
     @property
     def arguments(self) -> tuple[Floats, Floats, PairLabels]:
