@@ -118,6 +118,7 @@ class Crowd:
         manners = {manner.name: manner for manner in learnt} | reversed_
         for name, other in copied:
             manners[name] = replace(manners[other], name=name)
+        manners = {name: manners[name] for name in sorted(manners)}
         return cls(manners, dict(copied), tuple(reversed_), tuple(contrary), rivals, shares)
 
     def words(self, name: str) -> str:
@@ -192,7 +193,8 @@ class Crowd:
         """
         trust = {name: manner.trust for name, manner in self.manners.items()}
         known = [name for name, manner in self.manners.items() if manner.answers >= KNOWN]
-        trust |= dict.fromkeys(self.contrary, _mean([trust[name] for name in self.contrary]))
+        for names in (self.contrary, self.rivalling):
+            trust |= dict.fromkeys(names, _mean([trust[name] for name in names]))
         usual = _mean([trust[name] for name in known])
         for name, manner in self.manners.items():
             share = min(manner.answers / KNOWN, 1.0)
@@ -252,7 +254,8 @@ def rivals_in(link: Link, answers: Answers, log_odds: Floats | None) -> Rivals:
     """Groups of annotators who contradict each other, where nothing tells which is right.
 
     Whoever gives answers that are possible, as a whole, could be right against two who agree: these
-    may have copied each other. The features decide, or three who agree.
+    may have copied each other. The features decide, or three who agree. Answers that are far off
+    but still related to the others' do not contradict them: they are imprecise.
     """
     varied = [m for m in link.manners if not m.constant and m.answers >= KNOWN]
     best = max(varied, key=lambda m: m.trust, default=None)
@@ -264,6 +267,10 @@ def rivals_in(link: Link, answers: Answers, log_odds: Floats | None) -> Rivals:
         number = answers.names.index(manner.name)
         shared = np.isin(answers.pair[answers.by(number)], theirs).sum()
         if manner.name in believed or shared < KNOWN:
+            continue
+        # Imprecise answers still point the same way as those of others who agree.
+        close = answers.part(pairs).confirmed((manner.name, *believed))
+        if len(believed) > 1 and manner.name in close:
             continue
         if log_odds is not None:
             fits, root = answers.part(pairs).fits(log_odds[pairs])

@@ -102,7 +102,14 @@ def export(
         "levels": levels if asked == "graded" else {},
     }
     numbers = sum(map(exchange.in_numbers, answers)) if asked == "graded" else 0
-    return Output(data, [_export_summary(data, numbers), *_reliabilities(crowd)])
+    warnings = [
+        f"annotators contradict each other, and either side could be right: {doubt.words}. They "
+        "count the same; look at some of these pairs yourself, or have other people judge them"
+        for doubt in crowd.doubts()
+        if doubt.code == "rival-annotators"
+    ]
+    text = [_export_summary(data, numbers), *_reliabilities(crowd)]
+    return Output(data | {"warnings": warnings}, text, warnings=warnings)
 
 
 def _without(answers: list[StoredAnswer], names: str) -> list[StoredAnswer]:
@@ -133,9 +140,11 @@ def _export_summary(data: dict[str, Any], numbers: int) -> str:
 def _reliabilities(crowd: Crowd) -> Iterator[str]:
     from pairlearn.annotators.crowd import KNOWN
 
+    doubted = {name for doubt in crowd.doubts() for name in doubt.names}
     for name, weight in crowd.weights().items():
-        few = crowd.manners[name].answers < KNOWN
-        note = f" (under {KNOWN} answers, drawn towards the mean)" if few else ""
+        note = f" ({crowd.words(name)})" if name in doubted else ""
+        if crowd.manners[name].answers < KNOWN:
+            note = f" (under {KNOWN} answers, drawn towards the mean)"
         yield f"  reliability of {name}: {weight:.2f}{note}"
 
 

@@ -275,7 +275,8 @@ def learn_annotators(classifier: PairClassifier, table: Table) -> tuple[Table, l
 def _with_copies(manners: Sequence[Manner], copies: Sequence[tuple[str, str]]) -> list[Manner]:
     """Manners with those of copies, which whoever measures with their answers must know, too."""
     by_name = {manner.name: manner for manner in manners}
-    return [*manners, *(replace(by_name[original], name=name) for name, original in copies)]
+    by_name |= {name: replace(by_name[original], name=name) for name, original in copies}
+    return [by_name[name] for name in sorted(by_name)]
 
 
 def _warn(message: str | Warning, category: type[Warning] = AnnotatorsWarning) -> None:

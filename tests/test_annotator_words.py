@@ -1,0 +1,124 @@
+"""What is said about annotators: once, in the same words everywhere, and nothing untrue."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pairlearn import PairClassifier, PairLabels
+from pairlearn.annotators import Crowd
+from pairlearn.check import check
+from pairlearn.judgements import Judgements
+from pairlearn.tables import PairTable
+from studio_client import annotate
+from test_check import codes, find
+
+N = 80
+
+
+def answers_of(how: str, r: Any, rng: np.random.Generator) -> Any:
+    """Similarity and difference (n, 2) of a sort of person, for posteriors (n, 2)."""
+
+    def honest(noise: float = 0.2) -> Any:
+        z = np.log(r / (1 - r)) + noise * rng.normal(size=r.shape)
+        return np.asarray(PairLabels.from_posteriors(*(1 / (1 + np.exp(-z))).T).to_array())
+
+    return {
+        "honest": honest,
+        "novice": lambda: honest(1.5),
+        "random": lambda: np.stack([rng.random(len(r)), rng.uniform(-1, 1, len(r))], 1),
+        "other pairs": lambda: rng.permutation(honest()),
+        "constant": lambda: np.tile([1.0, 0.0], (len(r), 1)),
+        "reversed": lambda: honest() * [1, -1],
+    }[how]()
+
+
+def table_of(people: dict[str, str], seed: int, n: int = N) -> tuple[PairTable, Any]:
+    """Everybody judges the same pairs of items, which have three features."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(2 * n, 3))
+    r = (1 / (1 + np.exp(-3 * x[:, 0]))).reshape(n, 2)
+    answers = np.concatenate([answers_of(how, r, rng) for how in people.values()]).round(3)
+    ends = np.tile(np.arange(2 * n).reshape(n, 2), (len(people), 1))
+    return PairTable(*ends.T, *answers.T, annotator=np.repeat([*people], n)), x
+
+
+def crowd_of(people: dict[str, str], seed: int, features: bool = False) -> Crowd:
+    table, x = table_of(people, seed)
+    judged = Judgements.from_pairs(table.ids(), table.to_array(), table.annotator)
+    return Crowd.of(judged, x if features else None)
+
+
+def test_rows_of_somebody_who_is_named_are_no_sign_of_a_lean() -> None:
+    people = {"ann": "honest", "bob": "honest", "cy": "honest", "dan": "random"}
+    table, _ = table_of(people, seed=0)
+    dan = table.annotator == "dan"
+    similarity = np.where(dan, np.maximum(table.similarity, 0.9), table.similarity)
+    report = check(table.changed(similarity=similarity), precision=False)
+    assert find(report, "outlying-annotator").ids == ("dan",)
+    assert "leaning-similarity" not in codes(report)
+    nobody = table.changed(similarity=similarity, annotator=None)
+    assert "leaning-similarity" in codes(check(nobody, precision=False))
+
+
+@pytest.mark.parametrize("features", [False, True])
+@pytest.mark.parametrize("seed", range(2))
+def test_imprecise_answers_are_no_contradiction(seed: int, features: bool) -> None:
+    people = {"ann": "honest", "bob": "honest", "cy": "novice", "dan": "novice"}
+    crowd = crowd_of(people, seed, features)
+    assert not crowd.rivals
+    assert {name for doubt in crowd.doubts() for name in doubt.names} <= {"cy", "dan"}
+
+
+def test_a_table_of_several_kinds_lacks_nothing() -> None:
+    rows = ["left", "right", "", ""], [np.nan, np.nan, 0.8, 0.4], [np.nan, np.nan, 0.1, np.nan]
+    comparison, s, c = (np.array(column) for column in rows)
+    ends = np.arange(8).reshape(2, 4)
+    whole = check(PairTable(*ends[:, :3], s[:3], c[:3], comparison=comparison[:3]))
+    assert not {"missing", "not-measurable"} & {*codes(whole)}
+    missing = find(check(PairTable(*ends, s, c, comparison=comparison)), "missing")
+    assert missing.rows == (4,) and missing.message.startswith("25% of the rows about pairs lack")
+
+
+@pytest.mark.parametrize(
+    ("prior", "words"), [(None, "fit needs the class prior, to know"), (0.3, "Your prior tells")]
+)
+def test_what_fit_needs_for_a_ranking_is_said(prior: float | None, words: str) -> None:
+    judged = PairTable([1, 2], [3, 4], None, None, [1, -1])
+    assert words in find(check(judged, prior=prior), "ranking-only").message
+
+
+def test_rivals_weigh_the_same_and_are_said_to_be_rivals(tmp_path: Path) -> None:
+    people = {"ann": "honest", "bob": "honest", "cy": "other pairs"}
+    crowd = crowd_of(people, seed=1)
+    assert crowd.rivals == (("ann", "bob"), ("cy",))
+    assert {*crowd.weights().values()} == {1.0}
+    table, x = table_of(people, seed=1)
+    lines = [f"{k},{a:.3f},{b:.3f},{c:.3f}\n" for k, (a, b, c) in enumerate(x)]
+    (tmp_path / "items.csv").write_text("id,a,b,c\n" + "".join(lines))
+    rows = zip(*table.ids().T, *table.to_array().T, np.array(table.annotator), strict=True)
+    head = "left,right,similarity,difference,annotator\n"
+    judged = "".join(f"{left},{right},{s},{c},{who}\n" for left, right, s, c, who in rows)
+    (tmp_path / "pairs.csv").write_text(head + judged)
+    project = tmp_path / "project"
+    assert annotate("init", project, tmp_path / "items.csv", "--pairs", 5).exit_code == 0
+    assert annotate("import", project, tmp_path / "pairs.csv").exit_code == 0
+    done = annotate("export", project, tmp_path / "out.csv", "--aggregate", "reliability")
+    assert "reliability of cy: 1.00 (contradicts ann, bob, and either may be right)" in done.stdout
+    assert "either side could be right: ann and bob against cy. They count the same" in done.stderr
+
+
+def test_copies_keep_the_order_of_names() -> None:
+    table, x = table_of({"mia": "honest", "zoe": "honest"}, seed=0)
+    judged, names = table.to_array(), np.array(table.annotator)
+    ends, labels = np.concatenate([table.ids(), table.ids()[:N]]), [*judged, *judged[:N]]
+    who = [*names.tolist(), *["bob"] * N]
+    model = PairClassifier(model="linear", epochs=5, preprocessor=x, random_state=0)
+    with pytest.warns(UserWarning, match="repeats the answers of"):
+        model.fit(ends, PairLabels.from_array(np.array(labels)), annotator=who)
+    assert [manner.name for manner in model.annotators_] == ["bob", "mia", "zoe"]
+    crowd = Crowd.of(Judgements.from_pairs(ends, np.array(labels), who))
+    assert [*crowd.manners] == ["bob", "mia", "zoe"]
