@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -10,7 +12,9 @@ import pytest
 
 from pairlearn import PairClassifier, PairLabels
 from pairlearn.annotators import Crowd
+from pairlearn.annotators.manner import Manner
 from pairlearn.check import check
+from pairlearn.cli.fit_output import warnings_of
 from pairlearn.judgements import Judgements
 from pairlearn.tables import PairTable
 from studio_client import annotate
@@ -109,6 +113,31 @@ def test_rivals_weigh_the_same_and_are_said_to_be_rivals(tmp_path: Path) -> None
     done = annotate("export", project, tmp_path / "out.csv", "--aggregate", "reliability")
     assert "reliability of cy: 1.00 (contradicts ann, bob, and either may be right)" in done.stdout
     assert "either side could be right: ann and bob against cy. They count the same" in done.stderr
+
+
+def test_fit_says_of_annotators_what_it_learnt_and_not_what_check_saw() -> None:
+    data: Any = SimpleNamespace(
+        items=SimpleNamespace(notes=()),
+        doubts={"leaning-annotator": "A habit of ann", "infeasible": "20%", "weights": "Weights"},
+    )
+    request: Any = SimpleNamespace(notes=(), check_command="`check`")
+    honest, leaning = Manner("ann", 50), Manner("ann", 50, lean_same=0.2, same_error=0.01)
+
+    def told(manner: Manner) -> list[str]:
+        return warnings_of(request, data, Crowd({"ann": manner}, {}), (), None)
+
+    assert told(replace(honest, random=0.0)) == ["20%", "Weights; `check` says what to do"]
+    first, second = told(replace(leaning, random=0.0))
+    assert first == "Weights; `check` says what to do"
+    assert second.startswith("leaning-annotator: a habit shifts the answers of ann, which is taken")
+
+
+def test_several_answers_to_a_pair_are_not_as_many_pairs() -> None:
+    table, _ = table_of({"ann": "honest", "bob": "honest"}, seed=0)
+    words = f"{2 * N} independent pairs like these would tell an accuracy of"
+    message = find(check(table), "precision").message
+    assert words in message and f" The {N} here, with several answers to some" in message
+    assert "here" not in find(check(table[:N]), "precision").message
 
 
 def test_copies_keep_the_order_of_names() -> None:

@@ -332,7 +332,9 @@ def check_feasibility(answers: Answers, infeasible: Infeasible) -> Iterator[Find
     if wrong:
         far, leans = int((infeasible.distance > FAR).sum()), list(_leans(answers, infeasible))
         explained = leans or EXPLAINING.intersection(d.code for d in answers.crowd.doubts())
-        noise = " Noise does this; training corrects for noise that is right on average."
+        cause = " Noise does this; training corrects for noise that is right on average."
+        if explained:
+            cause = " Somebody who leans or guesses gives such answers: see the next findings."
         yield finding(
             "infeasible",
             infeasible.rows,
@@ -343,7 +345,7 @@ def check_feasibility(answers: Answers, infeasible: Infeasible) -> Iterator[Find
             limit=FAR,
             above=len(infeasible.above),
             below=len(infeasible.below),
-            noise=noise * (not explained),
+            cause=cause,
         )
         yield from leans
         zero = infeasible.below[answers.c[infeasible.below] == 0]

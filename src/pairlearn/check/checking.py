@@ -404,4 +404,7 @@ def _precision(answers: Answers, implied: PriorEstimate | None) -> Iterator[Find
     accuracy = min(0.95, annotator_accuracy(strength, prior))
     if accuracy > 0.55:
         width = expected_half_width(n, accuracy=accuracy, prior=prior, strength=strength)
-        yield finding("precision", pairs=n, accuracy=accuracy, width=width)
+        distinct, fewer = len(np.unique(answers.pair[both])), ""
+        if distinct < n:
+            fewer = f" The {distinct:,} here, with several answers to some, tell it less precisely."
+        yield finding("precision", pairs=n, accuracy=accuracy, width=width, fewer=fewer)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 import warnings
 from collections import Counter
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,15 +14,12 @@ import typer
 
 from pairlearn.cli.command import (
     INTERRUPTED,
-    NO_RANGE,
     CommandError,
     Output,
     as_options,
-    baseline,
     command,
-    counted,
-    narrower,
 )
+from pairlearn.cli.fit_output import crowd_of, summary_of, text_of, warnings_of
 from pairlearn.cli.options import (
     Columns,
     OptionalCount,
@@ -32,7 +28,7 @@ from pairlearn.cli.options import (
     check_new_model,
     check_positive,
 )
-from pairlearn.cli.pairs import by_kind, where
+from pairlearn.cli.pairs import where
 from pairlearn.progress import hidden_bars
 
 if TYPE_CHECKING:
@@ -43,23 +39,12 @@ if TYPE_CHECKING:
     from pairlearn.tables import ItemTable, PairTable
 
 SHOWN = 3
-"""Errors, or annotators with the same habits, that are named."""
-FEW = 10
-"""Pairs under which an accuracy says little."""
-HABITS = ("answers", "guesses", "lean_same", "lean_right", "confidence", "spread")
-"""Attributes of each annotator in the JSON."""
+"""Errors that are named."""
 SETTLED_BY_LABELS = {
     "majority-unclear", "needs-majority", "needs-prior", "one-class", "one-value",
     "ranking-only",
 }  # fmt: skip
 """Findings that some known classes, or shares of groups, settle."""
-REPEATED_BY_TRAINING = {
-    "PriorMismatchWarning": {"prior-disagrees", "majority-unclear"},
-    "FewPairsWarning": {"few-pairs"},
-    "UntouchedWarning": {"untouched"},
-    "RivalsWarning": {"rival-annotators"},
-}
-"""Findings of which the training itself warns, with the remedy."""
 
 
 @dataclass(kw_only=True)
@@ -302,10 +287,11 @@ def fit(
     if not ranks.first:
         return None
     accuracy = None if measured is None or isinstance(measured, str) else measured.to_dict()
-    warned = _warnings(request, data, caught, accuracy)
+    crowd = crowd_of(classifier, caught)
+    warned = warnings_of(request, data, crowd, caught, accuracy)
     summary = {
         "model": str(out),
-        **_summary(classifier, data, caught),
+        **summary_of(classifier, data, crowd),
         "seconds_in_all": time.perf_counter() - start,
         "accuracy": accuracy,
         "not_measured": as_options(measured) if isinstance(measured, str) else None,
@@ -320,7 +306,7 @@ def fit(
     }
     classifier.save(out, overwrite=force)
     checkpoints.remove()
-    return Output(summary, _text(summary, request, data.items.encoder), warnings=warned)
+    return Output(summary, text_of(summary, request, data.items.encoder), warnings=warned)
 
 
 def _train(
@@ -348,102 +334,3 @@ def _train(
             "beginning"
         )
         raise CommandError(message, INTERRUPTED) from None
-
-
-def _warnings(
-    request: Request, data: TrainingData, caught: Sequence[Any], accuracy: dict[str, Any] | None
-) -> list[str]:
-    """Notes about the files, findings of `check`, and warnings of the training, each once."""
-    doubts = dict(data.doubts)
-    for warning in caught:
-        for code in REPEATED_BY_TRAINING.get(warning.category.__name__, ()):
-            doubts.pop(code, None)
-    texts = [*data.items.notes, *request.notes, *doubts.values()]
-    if doubts:
-        texts[-1] += f"; {request.check_command} says what to do"
-    texts += [as_options(str(warning.message)) for warning in caught]
-    if accuracy is not None and accuracy["pairs"] < FEW:
-        texts.append(
-            f"the accuracy is measured on {counted(accuracy['pairs'], 'pair')}: so few say "
-            "little, whatever the range; judge some dozens more"
-        )
-    return texts
-
-
-def _summary(
-    classifier: PairClassifier, data: TrainingData, caught: Sequence[Any]
-) -> dict[str, Any]:
-    """Counts of the data and facts about the training, for JSON."""
-    from pairlearn.annotators.crowd import words_of
-    from pairlearn.estimators.parameters import model_of
-    from pairlearn.kinds import KINDS
-
-    encoder, counts = data.items.encoder, data.statements
-    rivals = sum((getattr(warning.message, "groups", ()) for warning in caught), ())
-    return {
-        "judgements": data.rows,
-        "features": len(data.items.names),
-        "items": data.judged,
-        "both": counts["both"],  # these four as in 0.2
-        **{f"{name}_only": counts[name] for name in ("similarity", "difference", "preference")},
-        "labelled": sum(counts[kind.name] for kind in KINDS if kind.states),
-        "statements": {name: count for name, count in counts.items() if count},
-        "columns": encoder and {column.name: column.kind for column in encoder.columns},
-        "trained": model_of(classifier),
-        "classes": classifier.classes_.tolist(),
-        "prior": classifier.prior_,
-        "shift": classifier.shift_,
-        "epochs": classifier.n_iter_,
-        "loss": classifier.history_[classifier.n_iter_ - 1]["risk"],
-        "seconds": sum(row["seconds"] for row in classifier.history_),
-        "unjudged": classifier.unjudged_,
-        "annotators": [
-            {"annotator": manner.name, "in_words": words_of(manner, rivals)}
-            | {name: getattr(manner, name) for name in HABITS}
-            for manner in classifier.annotators_
-        ],
-    }
-
-
-def _text(summary: dict[str, Any], request: Request, encoder: object) -> list[str]:
-    kinds = by_kind(summary["statements"])
-    shifted = "" if request.target_prior is None else f", shifted to {request.target_prior:g}"
-    chosen = " (chosen by --model auto)" * (request.model == "auto")
-    text = [
-        f"learnt from {counted(summary['judgements'], 'judgement')} of {summary['items']:,} items "
-        f"with {counted(summary['features'], 'feature')}: {kinds}",
-        *([] if encoder is None else [f"  columns: {encoder}"]),
-        "  {trained}{chosen}, {epochs} epochs in {seconds:.1f} s; {seconds_in_all:.1f} s with "
-        "reading, choosing and measuring".format(**summary, chosen=chosen),
-        "  loss {loss:.4f}, share of positives among the judged items {prior:.3f}".format(**summary)
-        + shifted,
-    ]
-    if summary["unjudged"]:
-        text.append("  and from {unjudged:,} items that nobody judged".format(**summary))
-    if summary["accuracy"] is not None:
-        text += _accuracy_text(summary["accuracy"], summary["prior"])
-    elif summary["not_measured"]:
-        text.append(f"  accuracy not measured: {summary['not_measured']}")
-    names_by_habit: dict[str, list[str]] = {}
-    for row in summary["annotators"]:
-        names_by_habit.setdefault(row["in_words"], []).append(row["annotator"] or "the annotator")
-    for habit, names in names_by_habit.items():
-        who = ", ".join(names) if len(names) <= SHOWN else f"{len(names)} annotators"
-        text.append(f"  {who}: {habit}")
-    return [*text, f"model: {summary['model']}"]
-
-
-def _accuracy_text(accuracy: dict[str, Any], prior: float) -> list[str]:
-    band = accuracy["plausible"]
-    answers = "{held_out:,} answers about " * (accuracy["pairs"] < accuracy["held_out"])
-    dropped = "; {dropped:,} about a held-out and another item left out" * bool(accuracy["dropped"])
-    capped = "; of a stream no more than that is held out" * accuracy["capped"]
-    line = (
-        "{value:.3f} (95%: {low:.3f} to {high:.3f}) as the annotators see it,\n"
-        f"  on {answers}{{pairs:,}} pairs of held-out items, by a model fitted to {{training:,}} "
-        f"other judgements{dropped}{capped}; {baseline(prior)}"
-    ).format(**accuracy)
-    if band is None:
-        return [f"  accuracy {line}", f"  {NO_RANGE}"]
-    remedy = narrower(band["remedy"], band["labels"])
-    return [f"  accuracy {band['in_words']};", f"  {line}", f"  {remedy}"]
