@@ -30,6 +30,11 @@ def judged_by_several(seed: int, n: int = 60, annotators: int = 4) -> dict[str, 
     }
 
 
+def test_similarities_of_a_half_are_not_below_it() -> None:
+    report = check(PairTable(range(50), range(50, 100), [0.5] * 50, None))
+    assert "constant-similarity" in codes(report) and "too-unlike" not in codes(report)
+
+
 def test_constant_answers_and_scales_of_levels() -> None:
     columns = judged_by_several(0, annotators=3)
     who = np.array(columns["annotator"])

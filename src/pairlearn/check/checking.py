@@ -326,7 +326,7 @@ def _prior(
         yield finding("implied-prior", mean=mean, implied=_in_words(implied, side_known))
         if prior is not None and not low <= prior <= high:
             yield finding("prior-disagrees", prior=prior, low=low, high=high, value=implied.value)
-        if low == high == 0.5:
+        if low == high == 0.5 and round(mean, 3) < 0.5:
             yield finding("too-unlike", mean=mean)
         relied_on = majority is not None or (prior is not None and prior != 0.5)
         if relied_on and low <= 0.5 <= high and answers.learnable == "classes up to a swap":
