@@ -175,6 +175,11 @@ def test_rows_about_one_item(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, su
     assert statements.weight.tolist() == [1, 1, 2, 1]
 
 
+def test_hard_answers_in_words() -> None:
+    table = read(b"left,right,same\n1,2,same\n2,3,different\n3,4,no\n4,5,yes\n")
+    assert table.to_array()[:, 0].tolist() == [1, 0, 0, 1]
+
+
 def test_whole_numbers_with_gaps_are_ids(tmp_path: Path) -> None:
     """A data frame has them as floating numbers."""
     columns = {"left": [1.0, 2.0], "right": [2.0, None], "similarity": [0.5, None]}

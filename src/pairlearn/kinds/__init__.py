@@ -133,6 +133,13 @@ def columns() -> dict[str, Column]:
     return {column.name: column for known in KINDS for column in known.columns}
 
 
+def column_of_word(word: str, name: str) -> str | None:
+    """The first column with this word that is about pairs, or one item, as the named one is."""
+    alike = {known.single for known in KINDS if name in known.named}
+    found = (column for known in KINDS if known.single in alike for column in known.columns)
+    return next((column.name for column in found if word in column.words), None)
+
+
 def read_columns(table: Mapping[str, Any]) -> dict[str, Floats]:
     """Read columns of numbers or words as numbers, NaN where missing, checked as in a file.
 

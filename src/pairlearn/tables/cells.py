@@ -25,6 +25,7 @@ from pairlearn.columns import (
     quote,
     too_long,
 )
+from pairlearn.kinds import column_of_word
 from pairlearn.tables.items import as_features
 
 Kind: TypeAlias = Literal["id", "number", "word", "text"]
@@ -201,6 +202,8 @@ def _number(name: str, row: int, text: str | None) -> float:
     hint = f": write {point}" if NUMBER.fullmatch(point) else ""
     if THOUSANDS.fullmatch(text):
         hint = ": write it without a comma"
+    if (column := column_of_word(text.lower(), name)) is not None:
+        hint = f": put words into a column {column!r}"
     raise RowError(row, f"{name} is {quote(text)}, not a number{hint}")
 
 

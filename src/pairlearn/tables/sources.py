@@ -341,6 +341,10 @@ def missing_column(
     for mark, word in ((";", "semicolons"), ("\t", "tabs")):
         if len(source.names) == 1 and mark in source.names[0]:
             return TableError(f"{source.path}: separate the columns by commas, not {word}")
+    if problem == "no column 'id'" and {"left", "right"} <= {*source.names}:
+        hint = ": these are pairs, and items belong here"
+    elif problem == "no column 'left'" and "id" in source.names:
+        hint = ": these are items, and pairs belong here"
     return TableError(
         f"{source.path}: {problem}; the columns are {list_names(source.names, 8)}{hint}"
     )
