@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow
 import pytest
 from sklearn.linear_model import LogisticRegression
 from torch import nn
@@ -54,12 +55,14 @@ def fit(pairs=PAIRS, labels=LABELS, arguments=None, **parameters):
             "row 41: id 0 is in row 1 already",
         ),
         ({"pairs": changed(PAIRS, NAN, 4, 1, 0)}, "pairs hold NaN or infinity in row 4"),
+        ({"pairs": changed(PAIRS, -1e39, 4, 1, 0)}, "pairs are too large for float32 in row 4"),
         ({"pairs": PAIRS.astype(str)[:, :, :1].astype(object) + "x"}, "pairs must be numbers"),
         ({"pairs": PAIRS + 1j}, "pairs must be numbers: complex"),
         ({"pairs": ENDS}, "are ids and need a preprocessor"),
         ({"pairs": ENDS + 1, "preprocessor": X}, "id 40 is not among the 40 rows"),
         ({"pairs": ENDS + 0.5, "preprocessor": X}, "ids of type float64 cannot be rows"),
         ({"pairs": ENDS, "preprocessor": X[0]}, r"preprocessor must have shape \(m, d, ...\)"),
+        ({"pairs": ENDS, "preprocessor": "x.csv"}, "a table with ids or a function; got str"),
         ({"pairs": ENDS, "preprocessor": lambda i: X[:3]}, "for 40 ids it gave .* \\(3, 3\\)"),
         ({"pairs": ENDS, "preprocessor": changed(X, NAN, 7, 1)}, "in the row of id 7"),
         ({"labels": LABELS[:5]}, "labels has 5 rows and pairs has 20"),
@@ -173,6 +176,18 @@ def test_predict_checks_instances_in_scikit_learns_words():
         classifier.predict(PAIRS)
     with pytest.raises(ValueError, match=r"instances of shape \(2,\), but PairClassifier"):
         classifier.score(PAIRS[:, :, :2], LABELS)
+
+
+def test_columns_of_data_frames_are_found_by_name():
+    pairs = pd.DataFrame(ENDS, columns=["left", "right"])
+    labels = pd.DataFrame(LABELS, columns=["similarity", "difference"])
+    expected = fit(ENDS, preprocessor=X).predict_proba(X)
+    arrow = pyarrow.Table.from_pandas
+    for turned in (lambda frame: frame.iloc[:, ::-1], lambda frame: arrow(frame.iloc[:, ::-1])):
+        actual = fit(turned(pairs), turned(labels), preprocessor=X).predict_proba(X)
+        assert np.array_equal(actual, expected)
+    with pytest.raises(TypeError, match="pairs is a PairTable: pass it as labels, and None as"):
+        fit(PairTable(*ENDS.T, *LABELS.T), None)
 
 
 def test_ids_without_a_preprocessor_are_told_of_it(tmp_path):

@@ -28,6 +28,7 @@ from pairlearn.columns import (
 )
 from pairlearn.estimators.features import FeatureStep, is_frame
 
+LARGEST = float(np.finfo(np.float32).max)
 CHUNK = 1 << 22  # numbers at a time, so that no second copy of a large table is made
 
 
@@ -83,14 +84,17 @@ def read_instances(name: str, x: Any, preprocessor: Any, step: FeatureStep) -> N
 
 
 def _checked(name: str, features: NDArray[Any], ids: NDArray[Any] | None = None) -> NDArray[Any]:
-    """Features as finite numbers."""
+    """Features as finite numbers within float32."""
     features = checked_numbers(name, features)
-    # A finite sum rules out NaN and infinity; it may also overflow, so then rows are checked.
-    with np.errstate(over="ignore", invalid="ignore"):
-        if features.dtype.kind != "f" or np.isfinite(features.sum(dtype=np.float64)):
-            return features
-    for row in first_rows(~np.isfinite(features.reshape(len(features), -1)).all(1)):
+    if features.dtype.kind != "f":
+        return features
+    if max(features.max(initial=0), -features.min(initial=0)) <= LARGEST:  # false for NaN
+        return features
+    rows = features.reshape(len(features), -1)
+    for row in first_rows(~(abs(rows) <= LARGEST).all(1)):
         which = f"row {row}" if ids is None else f"the row of id {_plain_id(ids, row)!r}"
+        if np.isfinite(rows[row]).all():
+            raise ValueError(f"{name} are too large for float32 in {which}: rescale them")
         raise ValueError(f"{name} hold NaN or infinity in {which}: fill them in, or drop the row")
     return features
 
@@ -119,7 +123,10 @@ def look_up(preprocessor: Any, ids: NDArray[Any], step: FeatureStep) -> NDArray[
     else:
         array = np.asarray(preprocessor)
         if array.ndim < 2:
-            raise ValueError(f"preprocessor must have shape (m, d, ...); got {array.shape}")
+            raise ValueError(
+                "preprocessor must have shape (m, d, ...), or be a table with ids or a function; "
+                f"got {type(preprocessor).__name__} of shape {array.shape}"
+            )
         if ids.dtype.kind not in "iu":
             raise ValueError(
                 f"ids of type {ids.dtype} cannot be rows of an array: give whole numbers, or a "

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from pairlearn import kinds
 from pairlearn.columns import Floats, Indices, Mask, as_floats, first_rows, two_classes
-from pairlearn.estimators.features import FeatureStep
+from pairlearn.estimators.features import FeatureStep, in_order
 from pairlearn.estimators.instances import (
     CHUNK,
     as_array,
@@ -241,7 +241,11 @@ def read_table(
     """Check the input of `fit`, or of an evaluation, and make a table of it."""
     if isinstance(pairs, Table):
         return pairs
-    step, pairs = step or FeatureStep(), as_array("pairs", pairs)
+    if isinstance(pairs, PairTable):
+        raise TypeError("pairs is a PairTable: pass it as labels, and None as pairs")
+    step = step or FeatureStep()
+    pairs = in_order(as_array("pairs", pairs), "left", "right")
+    labels = in_order(labels, "similarity", "difference")
     if isinstance(labels, (list, tuple)) and labels and hasattr(labels[0], "concatenate"):
         labels = labels[0].concatenate(labels)  # scikit-learn takes rows one by one
     beside = {"weight": sample_weight, "preference": preference, "annotator": annotator}
