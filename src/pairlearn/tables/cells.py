@@ -198,7 +198,7 @@ def _number(name: str, row: int, text: str | None) -> float:
         if math.isfinite(value := float(text)):
             return value
         raise RowError(row, f"{name} is {quote(text)}, not a finite number")
-    point = text.replace(",", ".")
+    point = text.replace(",", ".").replace("\N{MINUS SIGN}", "-")
     hint = f": write {point}" if NUMBER.fullmatch(point) else ""
     if THOUSANDS.fullmatch(text):
         hint = ": write it without a comma"
