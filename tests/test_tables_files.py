@@ -178,6 +178,9 @@ def test_rows_about_one_item(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, su
 def test_hard_answers_in_words() -> None:
     table = read(b"left,right,same\n1,2,same\n2,3,different\n3,4,no\n4,5,yes\n")
     assert table.to_array()[:, 0].tolist() == [1, 0, 0, 1]
+    stream = io.BytesIO()
+    parquet.write_table(pyarrow.table({"left": [1], "right": [2], "same": [True]}), stream)
+    assert read(stream.getvalue(), "pairs_parquet").to_array()[0, 0] == 1
 
 
 def test_whole_numbers_with_gaps_are_ids(tmp_path: Path) -> None:

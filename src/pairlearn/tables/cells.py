@@ -90,8 +90,10 @@ def convert(
 
     column = _decode(cells if isinstance(cells, pyarrow.Array) else text_array(cells))
     column = _integers(column) if kind == "id" else column
+    if types.is_boolean(column.type) and kind in ("number", "word"):
+        column = column.cast(pyarrow.int8())
     text, whole = _is_text(column.type), types.is_integer(column.type)
-    number = whole or types.is_floating(column.type) or types.is_boolean(column.type)
+    number = whole or types.is_floating(column.type)
     fits = number or (text and not typed) if kind == "number" else text or whole
     if not fits and not types.is_null(column.type):
         raise RowError(
@@ -100,8 +102,6 @@ def convert(
     if kind == "number":
         if text:
             return _parse_numbers(name, column)
-        if types.is_boolean(column.type):
-            column = column.cast(pyarrow.int8())
         return np.array(column.to_numpy(zero_copy_only=False), dtype=np.float64)
     if kind == "id" and not column.null_count:
         if whole:
