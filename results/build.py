@@ -3,8 +3,9 @@
     python results/build.py [STORES]
 
 STORES is a folder with stores such as accuracy.jsonl, as `pairlearn bench run GRID --store
-STORES/GRID.jsonl` writes them, and cifar10.jsonl and published.jsonl, the accuracy grid on that
-set with proper and with published images: they take the place of what is in results first.
+STORES/GRID.jsonl` writes them, and of CIFAR-10 cifar10.jsonl, the accuracy grid on proper images,
+published.jsonl, that on published ones, and published-noise.jsonl, the robustness grid on published
+ones: they take the place of what is in results first.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ def main() -> None:
     parser.add_argument("stores", type=Path, nargs="?")
     stores = parser.parse_args().stores
     for store in sorted(stores.glob("*.jsonl")) if stores else ():
-        folder = "cifar10" if store.stem == "published" else "runs"
+        folder = "cifar10" if store.stem.startswith("published") else "runs"
         RunStore(store).to_parquet(RESULTS / folder / f"{store.stem}.parquet")
     for grid in GRIDS:
         out = str(PAPER / f"{grid}.csv")
@@ -57,10 +58,11 @@ def main() -> None:
     cifar10(read_records(RESULTS / "runs" / "cifar10.parquet"))
     counts = pairlearn("bench", "headline", f"--results={RESULTS}")
     (RESULTS / "headline.txt").write_text(counts, encoding="utf-8")
-    for page, made in (("README.md", leaderboard()), ("cifar10/README.md", published_images())):
-        before, _, after = (RESULTS / page).read_text(encoding="utf-8").split(MARK)
-        text = MARK.join([before, f"\n\n{made}\n\n", after])
-        (RESULTS / page).write_text(text, encoding="utf-8")
+    pages = {"README.md": [leaderboard()], "cifar10/README.md": [published_images(), noise()]}
+    for page, made in pages.items():
+        parts = (RESULTS / page).read_text(encoding="utf-8").split(MARK)
+        parts[1::2] = [f"\n\n{part}\n\n" for part in made]
+        (RESULTS / page).write_text(MARK.join(parts), encoding="utf-8")
 
 
 def leaderboard() -> str:
@@ -81,9 +83,9 @@ def leaderboard() -> str:
         if line.cell.config.prior == 0.2 and line.cell.config.method in SHOWN
     ]
     absent = (
-        "**Not run**: PMU-UD, whose data could not be had, and the noise tables of CIFAR-10: "
-        f"together {accuracy.comparison.absent} of the 360 published\naccuracy cells and "
-        f"{robustness.comparison.absent} of the 600 robustness cells."
+        "**Not run**: PMU-UD, whose data could not be had: "
+        f"{accuracy.comparison.absent} of the 360 published accuracy cells and "
+        f"{robustness.comparison.absent} of the\n600 robustness cells."
     )
     return f"{aligned(header, rows)}\n\n{absent}"
 
@@ -116,6 +118,29 @@ def published_images() -> str:
         for tally in [tallies[f"cifar10-{network}-reproduced"]]
     ]
     return f"{aligned(header, rows)}\n\nCells within tolerance: {', '.join(counts)}."
+
+
+def noise() -> str:
+    """CIFAR-10 as published, with wrong priors and noise: published and ours by correction."""
+    records = read_records(RESULTS / "cifar10" / "published-noise.parquet")
+    rows: dict[tuple[float, float], list[str]] = {}
+    corrections = []
+    for line in summarize_grid("robustness", records).lines:
+        run, compared = line.cell.config, line.compared
+        corrections.append(line.cell.method.correction_title)
+        row = rows.setdefault((run.prior_factor, run.label_noise), [])
+        counts = compared is not None and compared.counts
+        ours = format_cell(line.cells["paper"])
+        row.append(format_cell(line.published) if counts else "copy")
+        row.append(f"**{ours}**" if counts and not compared.ok else ours)
+    header = [word for c in dict.fromkeys(corrections) for word in (f"{c}, published", "ours")]
+    table = [[f"{factor:g}", f"{sigma:g}", *row] for (factor, sigma), row in rows.items()]
+    tallies = headline_counts("robustness", records)
+    (tally,) = [t for name, t in tallies.items() if name.endswith("reproduced")]
+    return (
+        f"{aligned(['ε', 'σ', *header], table)}\n\n"
+        f"Cells within tolerance: {tally.holds} of {tally.cells}, copies left out."
+    )
 
 
 def cifar10(records: list[Record]) -> None:

@@ -68,10 +68,25 @@ def test_cifar10_counts_on_published_images_only_and_by_itself() -> None:
     tallies = {name.removeprefix(before): (t.holds, t.cells) for name, t in counts.items()}
     assert tallies == {
         "reproduced": (1, 2),
+        "corrected": (1, 2),
         "guided-published": (1, 1),
         "guided-mirrored": (1, 1),
         **{f"guided-{n}": (0, 1) for n in ("ceiling", "own", "supervised", "annotator")},
     }
+
+
+def test_all_cells_together_have_cifar10_as_published_after_the_epochs_of_the_paper() -> None:
+    # Published at 0.2: MNIST supervised 0.990, SconfConfDiff-Unbiased 0.894; CIFAR-10 0.895.
+    mnist = [*accurate("supervised", 0.99), *accurate("sconfconfdiff-none", 0.5)]
+    fields = {"dataset": "cifar10", "images": "published", "model": "resnet32"}
+    counts = headline_counts("accuracy", [*mnist, *accurate("supervised", 0.5, **fields)])
+    together = counts["all-reproduced"], counts["all-corrected"]
+    assert [(tally.holds, tally.cells) for tally in together] == [(1, 3), (1, 2)]
+    short = accurate("supervised", 0.5, **fields, epochs=40)
+    counts = headline_counts("accuracy", [*mnist, *short])
+    assert "all-reproduced" not in counts
+    ((name, _),) = counts["cifar10-resnet32-40-epochs-reproduced"].losses
+    assert name == "CIFAR-10, published images, ResNet-32, 40 epochs at 0.2, Supervised"
 
 
 def test_runs_that_end_mirrored_are_counted_and_named() -> None:

@@ -30,7 +30,7 @@ from pairlearn.training.trainer import bind_risk, is_guided
 Result = tuple[Run, dict[str, float]]
 AnnotatorKey = tuple[int, float | None]  # seed, and class prior if not the natural one
 Posteriors = dict[AnnotatorKey, NDArray[np.float32]]
-RESNETS = {"resnet34": 1, "resnet32": 16, "resnet8": 16}
+RESNETS = {"resnet34": 1, "resnet32": 20, "resnet8": 20}
 """Residual networks that train together on a GPU: a ResNet-34 alone is bound by arithmetic."""
 PlannedFleet = list[list[Run]]  # groups of runs on the same pairs
 

@@ -16,6 +16,7 @@ from functools import cache
 from numbers import Real
 from typing import Any, TypeAlias, TypeVar
 
+from pairlearn.data import SPECS
 from pairlearn.paper.statements import LIKELIHOODS, SIDELESS
 from pairlearn.risks import RISKS, Risk, make_risk
 
@@ -253,9 +254,13 @@ class Run:
 
     @property
     def variant(self) -> str:
-        """For published images, these words and the network; else nothing."""
-        network = self.model.replace("resnet", "ResNet-")
-        return f"published images, {network}" if self.images == "published" else ""
+        """For published images: these words, the network, and epochs other than the set's."""
+        if self.images == "proper":
+            return ""
+        parts = ["published images", self.model.replace("resnet", "ResNet-")]
+        if self.dataset in SPECS and self.epochs != SPECS[self.dataset].epochs:
+            parts.append(f"{self.epochs} epochs")
+        return ", ".join(parts)
 
     @property
     def n_training_pairs(self) -> int:
