@@ -84,7 +84,7 @@ def test_a_table_of_several_kinds_lacks_nothing() -> None:
     whole = check(PairTable(*ends[:, :3], s[:3], c[:3], comparison=comparison[:3]))
     assert not {"missing", "not-measurable"} & {*codes(whole)}
     missing = find(check(PairTable(*ends, s, c, comparison=comparison)), "missing")
-    assert missing.rows == (4,) and missing.message.startswith("25% of the rows about pairs lack")
+    assert missing.rows == (4,) and missing.message.startswith("25% of the rows lack")
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_rivals_weigh_the_same_and_are_said_to_be_rivals(tmp_path: Path) -> None
     assert annotate("init", project, tmp_path / "items.csv", "--pairs", 5).exit_code == 0
     assert annotate("import", project, tmp_path / "pairs.csv").exit_code == 0
     done = annotate("export", project, tmp_path / "out.csv", "--aggregate", "reliability")
-    assert "reliability of cy: 1.00 (contradicts ann, bob, and either may be right)" in done.stdout
+    assert "reliability of cy: 1.00; contradicts ann, bob, and either may be right" in done.stdout
     assert "either side could be right: ann and bob against cy. They count the same" in done.stderr
 
 
@@ -138,6 +138,13 @@ def test_several_answers_to_a_pair_are_not_as_many_pairs() -> None:
     message = find(check(table), "precision").message
     assert words in message and f" The {N} here, with several answers to some" in message
     assert "here" not in find(check(table[:N]), "precision").message
+
+
+def test_people_who_answer_alike_are_described_once() -> None:
+    people = {"ann": "honest", "bob": "constant", "cy": "constant", "dan": "random"}
+    (doubt,) = crowd_of(people, seed=0).doubts()
+    assert doubt.names == ("bob", "cy", "dan")
+    assert doubt.words.startswith("bob and cy: gives one answer to everything; dan: ")
 
 
 def test_copies_keep_the_order_of_names() -> None:

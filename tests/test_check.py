@@ -90,7 +90,7 @@ TWENTY = [(k, k + 100, 0.5, 0.1) for k in range(20)]
         (table(*((k, k + 100, 1 + k % 5, 0.1) for k in range(20)), noisy=True),
          "similarity-scale", "error", (2, 3, 4, 5, 7), "have another scale, 1 to 5: bring them to"),
         (table((1, 2, 0.9, 0.5), (3, 4, 0.0, 0.0), (5, 6, 0.5, 0.0), (7, 8, 1.0, NAN)),
-         "infeasible", "warning", (1, 2), "66.7% of the pairs"),
+         "infeasible", "warning", (1, 2), "66.7% of the rows"),
         (table(*((2 * k, 2 * k + 1, float(k % 2), 0.0) for k in range(20))),
          "zero-difference", "warning", (1, 3, 5, 7, 9), "leave it empty"),
         (table((1, 2, 0.5, 0.4), (3, 4, 0.5, 0.4), (5, 6, 0.5, 0.1),

@@ -154,6 +154,13 @@ class Crowd:
         """All names in `rivals`."""
         return tuple(name for group in self.rivals for name in group)
 
+    def described(self, names: Iterable[str]) -> str:
+        """How some annotators answer, those alike together."""
+        alike: dict[str, list[str]] = {}
+        for name in names:
+            alike.setdefault(self.words(name), []).append(name)
+        return "; ".join(f"{listed(who)}: {words}" for words, who in alike.items())
+
     def doubts(self) -> list[Doubt]:
         """Findings for `check` and the supervisor's page."""
         known = [
@@ -179,7 +186,7 @@ class Crowd:
         def words(code: str, names: Iterable[str]) -> str:
             if code == "rival-annotators":
                 return " against ".join(map(listed, self.rivals))
-            return "; ".join(f"{name}: {self.words(name)}" for name in names)
+            return self.described(names)
 
         return [
             Doubt(code, tuple(names), words(code, names)) for code, names in groups.items() if names

@@ -304,7 +304,8 @@ def _learnable(
         if len(answers) and not soft.any():
             yield finding("not-measurable")
         elif missing.any():
-            yield finding("missing", np.flatnonzero(missing), share=missing.mean())
+            share = missing.sum() / (len(answers) + len(answers.single_ids))
+            yield finding("missing", np.flatnonzero(missing), share=share)
 
 
 def _listed(stated: Sequence[kinds.Kind]) -> str:

@@ -299,13 +299,19 @@ def status(project: Path) -> Output:
         "{cant_say:,} can't say, {infeasible:,} infeasible"
     )
     text = [line.format(**data), *([_overview(rows)] if rows else [])]
+    constant = {row.annotator.name for row in rows if row.manner and row.manner.constant}
     for name, quality in data["quality"].items():
-        notes = list(quality.flags)
-        if quality.repeats:
-            notes.insert(0, f"{quality.agree} of {quality.repeats} repeats alike")
-        if quality.known:
-            notes.insert(0, f"{quality.right} of {quality.known} known pairs right")
-        if notes:
+        # The column about how they answer says that all are the same.
+        flags = [flag for flag in quality.flags if name not in constant or "the same" not in flag]
+        counts = [
+            f"{number} of {of} {what}"
+            for number, of, what in (
+                (quality.right, quality.known, "known pairs right"),
+                (quality.agree, quality.repeats, "repeated pairs answered alike"),
+            )
+            if of and not any(what in flag for flag in flags)
+        ]
+        if notes := [*counts, *flags]:
             text.append(f"{name}: {'; '.join(notes)}")
     return Output(data, text)
 

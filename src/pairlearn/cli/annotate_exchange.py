@@ -142,7 +142,7 @@ def _reliabilities(crowd: Crowd) -> Iterator[str]:
 
     doubted = {name for doubt in crowd.doubts() for name in doubt.names}
     for name, weight in crowd.weights().items():
-        note = f" ({crowd.words(name)})" if name in doubted else ""
+        note = f"; {crowd.words(name)}" if name in doubted else ""
         if crowd.manners[name].answers < KNOWN:
             note = f" (under {KNOWN} answers, drawn towards the mean)"
         yield f"  reliability of {name}: {weight:.2f}{note}"

@@ -288,8 +288,8 @@ class HeldPairs(ScoredPairs):
             rivals = doubt.code == "rival-annotators"
             names = [name for name in doubt.names if name not in {*known, *self.left_out}]
             if names and doubt.code != "untouched":
-                about = "; ".join(f"{name}: {crowd.words(name)}" for name in names)
-                doubts.append(f"{doubt.words if rivals else about}; {UNKNOWN[rivals]}")
+                about = doubt.words if rivals else crowd.described(names)
+                doubts.append(f"{about}; {UNKNOWN[rivals]}")
         return doubts
 
     def recalibrate(self, known: Labelled) -> Recalibration | None:
