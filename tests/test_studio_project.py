@@ -114,6 +114,7 @@ def test_cells_of_every_sort(tmp_path: Path) -> None:
 
     path, long = tmp_path / "rows.parquet", "word " * 1000
     columns = {"id": [7, 8], "text": ["two\nlines", None], "x": [0.5, 1.5]}
+    columns["__index_level_0__"] = [1, 0]
     parquet.write_table(pyarrow.table(columns), path)
     items = Items.open(create_project(tmp_path / "p", path)[0])
     assert items.view("7").rows == (("text", "two\nlines"), ("x", "0.5"))

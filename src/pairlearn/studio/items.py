@@ -8,6 +8,7 @@ from pathlib import Path
 from pairlearn.columns import as_ids, check_unique, locate_errors
 from pairlearn.studio.project import Kind, Project, ProjectError
 from pairlearn.tables import TableError
+from pairlearn.tables.cells import UNNAMED
 from pairlearn.tables.item_files import IMAGES, SUFFIXES, list_files
 from pairlearn.tables.sources import open_source
 
@@ -40,7 +41,8 @@ class Items:
         self.kind, self.ids = project.kind, ids
         self._folder, self._columns = project.items_path, columns
         self._rows = {item: row for row, item in enumerate(ids)}
-        self._shown = project.columns or tuple(columns)
+        named = (name for name in columns if not UNNAMED.fullmatch(name))
+        self._shown = project.columns or tuple(named)
         for name in self._shown:
             if name not in columns:
                 raise ProjectError(
