@@ -151,7 +151,7 @@ def _open_items(path: Path, ids: Path | None) -> Source | None:
 
 def _feature_names(source: Source, wanted: Sequence[str] = ()) -> list[str]:
     """Columns but for the id, and for unnamed ones that are not wanted."""
-    named = [name for name in source.names if name in wanted or not UNNAMED.fullmatch(name)]
+    named = [name for name in source.names if not UNNAMED.fullmatch(name) or name in wanted]
     return [name for name in named if name != "id"]
 
 
@@ -199,7 +199,7 @@ def _find_kinds(
     import pyarrow
 
     names = _feature_names(source, [*choice.columns, *choice.ignore, *choice.kinds])
-    unnamed = [name for name in source.names if name not in ("id", *names)]
+    unnamed = [name for name in filter(UNNAMED.fullmatch, source.names) if name not in names]
     names = choice.select(names)
     if isinstance(source, FolderSource):
         return {source.kind: source.kind}, ()
