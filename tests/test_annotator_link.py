@@ -318,7 +318,7 @@ def test_left_and_right_exchanged_by_one_of_two_is_said():
     ends = np.tile(np.arange(2 * PAIRS).reshape(-1, 2), (2, 1))
     said = np.concatenate([honest, honest * np.array([1, -1])])
     model = PairClassifier(model="linear", preprocessor=x, random_state=0, epochs=5)
-    with pytest.warns(UserWarning, match="'a' and 'b' run against each other"):
+    with pytest.warns(UserWarning, match="answers of a run against those of b: one side"):
         model.fit(ends, PairLabels(*said.T), annotator=np.repeat(["a", "b"], PAIRS))
 
 

@@ -20,6 +20,7 @@ from sklearn.utils import check_random_state
 from pairlearn.annotators.answers import untouched
 from pairlearn.annotators.crowd import words_of
 from pairlearn.annotators.measurement import fair
+from pairlearn.annotators.sides import with_sides_exchanged
 from pairlearn.columns import Floats, check_confidence, check_integer
 from pairlearn.estimators import parameters, population
 from pairlearn.estimators.classifier import PairClassifier
@@ -282,7 +283,9 @@ def _corrected(table: Table, classifier: PairClassifier, seed: int) -> tuple[Tab
     if habits:
         said = "; ".join(map(": ".join, habits.items()))
         notes.append(f"answers are corrected before methods are compared; {said}")
-    parts = [fair(manners, table.judged[soft := table.judged.soft]), table.judged[~soft]]
+    exchanged = [manner.name for manner in manners if manner.exchanged]
+    others = with_sides_exchanged(table.judged[~(soft := table.judged.soft)], exchanged)
+    parts = [fair(manners, table.judged[soft]), others]
     return replace(table, judged=Judgements.concatenate(parts)), notes
 
 

@@ -109,29 +109,6 @@ as if nobody had moved the sliders"
     )
 
 
-def opposed(judged: Judgements) -> list[tuple[str, str]]:
-    """Pairs of annotators whose differences or preferences contradict each other."""
-    sided = judged.has("difference") | judged.has("preference")
-    if judged.annotator is None or not sided.any():
-        return []
-    rows = judged[sided]
-    difference = np.where(rows.has("difference"), rows.v, rows.u)
-    difference = np.where(rows.ends[:, 0] <= rows.ends[:, 1], difference, -difference)
-    names, who = np.unique(named(rows.annotator), return_inverse=True)
-    pairs, pair = np.unique(np.sort(rows.ends, 1), axis=0, return_inverse=True)
-    order = np.argsort(-np.bincount(who.ravel()), kind="stable")[:MOST]
-    matrix = np.full((len(pairs), len(names)), np.nan)
-    matrix[pair.ravel(), who.ravel()] = difference
-    contrary = []
-    for later, first in ((k, j) for k in range(1, len(order)) for j in range(k)):
-        both = matrix[:, order[[first, later]]]
-        both = both[~np.isnan(both).any(1)]
-        scale = np.sqrt(np.square(both).sum(0).prod())
-        if len(both) >= SHARED and both.prod(1).sum() < -0.5 * scale:
-            contrary.append((str(names[order[first]]), str(names[order[later]])))
-    return contrary
-
-
 @dataclass(frozen=True)
 class Answers:
     """Similarities and differences, each with its annotator and its pair.

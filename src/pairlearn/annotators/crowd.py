@@ -8,11 +8,12 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from pairlearn.annotators.answers import Answers, listed, named, opposed, untouched, without_copies
+from pairlearn.annotators.answers import Answers, listed, untouched, without_copies
 from pairlearn.annotators.linear import linear_scores
 from pairlearn.annotators.link import PAIRS, Link, expect, learn_link, of_ends
 from pairlearn.annotators.manner import Manner, Phrase, in_words
 from pairlearn.annotators.scale import SIZE
+from pairlearn.annotators.sides import sides_of, with_sides_exchanged
 from pairlearn.columns import Floats, Indices
 from pairlearn.judgements import Judgements
 
@@ -52,8 +53,8 @@ class Crowd:
     copies : dict of str to str
         Who repeats whom, to the last digit.
     turned, contrary : tuple of str
-        Annotators whose differences or preferences contradict all others; and those who contradict
-        each other, where nothing tells who has left and right exchanged.
+        Annotators who have left and right exchanged, compared to most others; and those who
+        contradict each other, where nothing tells who has.
     rivals : tuple of tuple of str
         Groups of annotators who contradict each other, where nothing tells which is right.
     untouched : mapping of str to float
@@ -90,17 +91,8 @@ class Crowd:
         """
         middles, shares = untouched(judged)
         judged, copied = without_copies(judged[~middles])
-        against = opposed(judged)
-        contrary = dict.fromkeys(name for two in against for name in two)
-        # Whoever reverses the scale contradicts everybody else.
-        turned = tuple(name for name in contrary if all(name in two for two in against))
-        reversed_: dict[str, Manner] = {}
-        if len(turned) == 1:
-            contrary = {}
-            rows = named(judged.annotator) == turned[0]
-            reversed_[turned[0]] = Manner(turned[0], answers=int(rows.sum()), random=1.0)
-            judged = judged[~rows]
-        answers = Answers.of(judged)
+        sides = sides_of(judged, features)
+        answers = Answers.of(with_sides_exchanged(judged, sides.others))
         values = [answers.values[rows] for rows in answers.each()]
         several = len(values) > 1 and max(map(len, values)) >= KNOWN and not answers.beyond
         rivals: Rivals = ()
@@ -115,11 +107,14 @@ class Crowd:
                 replace(Manner.unknown(name, own), answers=len(own))
                 for name, own in zip(answers.names, values, strict=True)
             )
-        manners = {manner.name: manner for manner in learnt} | reversed_
+        unlearnt = [
+            Manner(name) for name in sides.contrary + sides.exchanged if name not in answers.names
+        ]
+        manners = {manner.name: manner for manner in sides.told((*learnt, *unlearnt))}
         for name, other in copied:
             manners[name] = replace(manners[other], name=name)
         manners = {name: manners[name] for name in sorted(manners)}
-        return cls(manners, dict(copied), tuple(reversed_), tuple(contrary), rivals, shares)
+        return cls(manners, dict(copied), sides.exchanged, sides.contrary, rivals, shares)
 
     def words(self, name: str) -> str:
         """How an annotator answers, as a sentence."""
@@ -137,15 +132,11 @@ class Crowd:
     def _habits(self, name: str) -> list[Phrase]:
         if name in self.copies:
             return [("repeats the answers of {other}", {"other": self.copies[name]})]
-        if name in self.turned:
-            return [("has left and right exchanged", {})]
-        if name in self.contrary:
-            others = ", ".join(other for other in self.contrary if other != name)
-            return [("runs against {others}", {"others": others})]
         if name in self.rivalling:
             return [contradicted(self.rivals, name)]
         manner = self.manners.get(name)
-        if manner is None or manner.answers < KNOWN:
+        sided = name in self.turned or name in self.contrary
+        if manner is None or (manner.answers < KNOWN and not sided):
             return [("has too few answers to say", {})]
         return manner.phrases()
 
@@ -196,10 +187,12 @@ class Crowd:
         """Weights of annotators: `Manner.trust`, scaled to a mean of one.
 
         With fewer than twenty answers the weight is shrunk towards the mean of the others, in
-        proportion; annotators who contradict each other get the same weight.
+        proportion; annotators who contradict each other get the same weight, and those who have
+        left and right exchanged next to none.
         """
         trust = {name: manner.trust for name, manner in self.manners.items()}
         known = [name for name, manner in self.manners.items() if manner.answers >= KNOWN]
+        trust |= dict.fromkeys(self.turned, Manner("", constant=True).trust)
         for names in (self.contrary, self.rivalling):
             trust |= dict.fromkeys(names, _mean([trust[name] for name in names]))
         usual = _mean([trust[name] for name in known])

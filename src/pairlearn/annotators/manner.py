@@ -68,6 +68,10 @@ class Manner:
         Whether nearly all answers are the same.
     confidence : float
         Factor of log-odds, compared to the others who answer the same pairs.
+    exchanged : bool
+        Whether left and right are exchanged. They are put right before anything else is learnt.
+    against : tuple of str
+        Annotators who have the sides the other way round, where nothing tells who is right.
     """
 
     name: str
@@ -91,6 +95,8 @@ class Manner:
     same_error: float = 0.0
     right_error: float = 0.0
     confidence: float = 1.0
+    exchanged: bool = False
+    against: tuple[str, ...] = ()
 
     @property
     def guesses(self) -> float:
@@ -160,7 +166,8 @@ class Manner:
     def honest(self) -> bool:
         """Whether there is nothing to correct."""
         straight = not self.same_amount and not self.right_amount
-        return self.guesses < 0.02 and straight and self.confidence == 1
+        sided = not self.exchanged and not self.against
+        return self.guesses < 0.02 and straight and sided and self.confidence == 1
 
     def words(self) -> str:
         """The manner as a sentence."""

@@ -10,6 +10,7 @@ import numpy as np
 from pairlearn.annotators.answers import Answers, named
 from pairlearn.annotators.link import ANYWHERE, PAIRS, Link, climb, expect
 from pairlearn.annotators.manner import Manner
+from pairlearn.annotators.sides import with_sides_exchanged
 from pairlearn.judgements import Judgements
 
 CLOSE = 0.005
@@ -22,11 +23,12 @@ information: an error in that share would do more harm than the answers do good.
 def fair(manners: Sequence[Manner], judgements: Judgements) -> Judgements:
     """Judgements to measure with: unbiased if annotators have these manners.
 
-    Leans are removed. Guesses, as far as the answers themselves show them, get little weight, and
-    their mean contribution is subtracted. Annotators without information, or with little compared
-    to others, are left out, and so are rows without a similarity or a difference. Nothing here
-    depends on the classifier whose accuracy is measured. Unknown annotators are believed, unless
-    they always give the same answer; without manners, a table of one annotator stays as it is.
+    Sides are put right, and leans removed. Guesses, as far as the answers themselves show them, get
+    little weight, and their mean contribution is subtracted. Annotators without information, or
+    with little compared to others, are left out, and so are rows without a similarity or a
+    difference. Nothing here depends on the classifier whose accuracy is measured. Unknown
+    annotators are believed, unless they always give the same answer; without manners, a table of
+    one annotator stays as it is.
 
     Examples
     --------
@@ -37,7 +39,8 @@ def fair(manners: Sequence[Manner], judgements: Judgements) -> Judgements:
     names = judgements.annotator
     if not manners and (names is None or len(np.unique(named(names))) < 2):
         return judgements
-    judgements = judgements[judgements.soft]
+    exchanged = [manner.name for manner in manners if manner.exchanged]
+    judgements = with_sides_exchanged(judgements[judgements.soft], exchanged)
     answers = Answers.of(judgements)
     by_name = {manner.name: manner for manner in manners}
     start = []

@@ -17,6 +17,10 @@ def phrases_of(manner: Manner) -> list[Phrase]:
     """Parts of the sentence, as keys of the tables of translations."""
     if manner.constant:
         return [("gives one answer to everything", {})]
+    if manner.against:
+        return [("runs against {others}", {"others": ", ".join(manner.against)})]
+    if manner.exchanged:
+        return [("has left and right exchanged", {})]
     low = max(manner.guesses - 1.96 * manner.guesses_error, 0)
     high = min(manner.guesses + 1.96 * manner.guesses_error, 1)
     phrases: list[Phrase] = []

@@ -24,6 +24,7 @@ REPEATED_BY_TRAINING = {
     "FewPairsWarning": {"few-pairs"},
     "UntouchedWarning": {"untouched"},
     "RivalsWarning": {"rival-annotators"},
+    "SidesWarning": {"reversed-annotator", "contrary-annotators"},
 }
 """Findings of which the training itself warns, with the remedy."""
 LEARNT = {

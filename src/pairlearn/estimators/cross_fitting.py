@@ -27,7 +27,6 @@ from sklearn.base import clone
 from pairlearn.annotators.answers import (
     Answers,
     listed,
-    opposed,
     untouched,
     untouched_words,
     without_copies,
@@ -42,6 +41,7 @@ from pairlearn.annotators.crowd import (
 )
 from pairlearn.annotators.link import Link, learn_link
 from pairlearn.annotators.manner import Manner, is_constant
+from pairlearn.annotators.sides import Sides, sides_of, with_sides_exchanged
 from pairlearn.columns import Floats
 from pairlearn.estimators.parameters import (
     NETWORK,
@@ -215,6 +215,27 @@ class RivalsWarning(AnnotatorsWarning):
         )
 
 
+class SidesWarning(AnnotatorsWarning):
+    """Annotators have left and right exchanged."""
+
+    def __init__(self, sides: Sides) -> None:
+        first, others = map(listed, (sides.first, sides.others))
+        if sides.decided:
+            text = (
+                f"the answers of {others} have left and right exchanged, compared to most others: "
+                "the model learns from them the other way round. Ask, and change the sign of "
+                "their differences"
+            )
+        else:
+            text = (
+                f"the answers of {first} run against those of {others}: one side has left and "
+                f"right exchanged, and nothing tells which. The model believes {first}; if they "
+                "are wrong, it exchanges the classes. Ask, and change the sign of the differences "
+                "that are wrong"
+            )
+        super().__init__(text)
+
+
 def learn_annotators(classifier: PairClassifier, table: Table) -> tuple[Table, list[Manner]]:
     """A table with one corrected statement per pair, and how each annotator answers.
 
@@ -236,6 +257,12 @@ def learn_annotators(classifier: PairClassifier, table: Table) -> tuple[Table, l
             UntouchedWarning,
         )
         table = replace(table, judged=table.judged[~middles])
+    judged, copies = without_copies(table.judged)
+    sides = sides_of(judged, table.features)
+    if sides.others:
+        _warn(SidesWarning(sides))
+        turned = {*sides.others, *(copy for copy, original in copies if original in sides.others)}
+        table = replace(table, judged=with_sides_exchanged(table.judged, turned))
     answers = Answers.of(table.judged)
     if len(answers) and all(is_constant(answers.values[rows]) for rows in answers.each()):
         who = "all annotators give" if len(answers.names) > 1 else "the table gives"
@@ -246,30 +273,26 @@ def learn_annotators(classifier: PairClassifier, table: Table) -> tuple[Table, l
     coarse = len(answers.ends) >= MANY and answers.few_levels
     wanted = classifier.annotators == "learn" or answers.reason_to_learn() or coarse
     if len(answers.ends) < LEAST_ANSWERED or not wanted:
-        return table, []
-    judged, copies = without_copies(table.judged)
+        ideal = Link.naive(answers).manners if sides.others else ()
+        return table, list(sides.told(ideal))
     if copies:
         repeats = listed([f"{copy} repeats the answers of {original}" for copy, original in copies])
         _warn(f"{repeats} to the last digit: they count once")
-        table, answers = replace(table, judged=judged), Answers.of(judged)
-    if contrary := opposed(table.judged):
-        _warn(
-            "the differences of {!r} and {!r} run against each other on the same pairs: one of "
-            "them has left and right exchanged, and which one judgements do not tell. Ask, and "
-            "change the sign of theirs".format(*contrary[0])
-        )
+        table = replace(table, judged=with_sides_exchanged(judged, sides.others))
+        answers = Answers.of(table.judged)
     link = _link_of_answers(answers, table)
     scores, judged = _scores_of_folds(classifier, table, answers, link)
     if not np.isfinite(scores).all():  # training diverges, which the model to keep will show
-        return replace(table, judged=judged), _with_copies(link.manners, copies)
+        return replace(table, judged=judged), _with_copies(sides.told(link.manners), copies)
     link = learn_with_items(answers, scores, link, table.seed)
     judged = link.statements(table.judged, answers, scores)
     manners = {manner.name: manner for manner in with_errors(link, answers, scores)}
     rivals = rivals_in(replace(link, manners=tuple(manners.values())), answers, scores)
-    if rivals and not contrary:
+    if rivals:
         believed = [name for group in rivals for name in group if manners[name].believable]
         _warn(RivalsWarning(rivals, believed))
-    return replace(table, judged=judged), _with_copies(tuple(manners.values()), copies)
+    told = sides.told(manners.values())
+    return replace(table, judged=judged), _with_copies(told, copies)
 
 
 def _with_copies(manners: Sequence[Manner], copies: Sequence[tuple[str, str]]) -> list[Manner]:

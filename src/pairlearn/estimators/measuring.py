@@ -54,6 +54,11 @@ OTHERS_BELIEVED = (
     "without the pairs that were held out other annotators look right than with them ({}): ask "
     "several people about the same pairs, or leave out whom you do not trust"
 )
+EITHER_SIDE = (
+    "the answers of {first} run against those of {others}, and nothing tells which side has left "
+    "and right exchanged. It is {low:.3f} to {high:.3f} if {first} answered as asked, and "
+    "{least:.3f} to {most:.3f} if not: ask them"
+)
 NOTHING_SOFT = (
     "an accuracy takes pairs with a similarity or a difference, and none has: judge some in that "
     "way, and give them to `pairlearn evaluate`"
@@ -70,6 +75,12 @@ UNKNOWN = (
     "with those whom you trust",
 )
 """What to do about annotators of whom a model knows nothing; and if they are rivals."""
+
+
+UNSIDED = (
+    "one side has left and right exchanged, and nothing told fit which. The accuracy holds if "
+    "{first} answered as asked, and is otherwise one minus that"
+)
 
 
 class FitCheckpoints:
@@ -134,6 +145,8 @@ def fit_and_measure(
             measured = _measure(first, table, holdout, seed, prior, progress, checkpoints.measure)
     with training_bar("2/2 to save" if holdout else "to save") as progress:
         fit_table(classifier, table, progress, checkpoints.fit)
+    if isinstance(measured, Measured) and (text := _on_either_side(measured, classifier)):
+        return text
     if isinstance(measured, Measured) and (who := _believed_once(first, classifier)):
         return OTHERS_BELIEVED.format(", ".join(who))
     return measured
@@ -150,6 +163,18 @@ def _believed_once(*classifiers: PairClassifier) -> list[str]:
         if (first[name].believable and not second[name].useful)
         or (second[name].believable and not first[name].useful)
     )
+
+
+def _on_either_side(measured: Measured, classifier: PairClassifier) -> str | None:
+    """Why there is no accuracy, if nothing tells which annotators have left and right exchanged."""
+    contrary = [manner for manner in classifier.annotators_ if manner.against]
+    if not contrary:
+        return None
+    groups = [[m.name for m in contrary if m.exchanged is side] for side in (False, True)]
+    band = measured.accuracy.plausible or measured.accuracy
+    first, others = map(listed, groups)
+    return EITHER_SIDE.format(first=first, others=others, low=band.low, high=band.high,
+                              least=1 - band.high, most=1 - band.low)  # fmt: skip
 
 
 def _measure(
@@ -283,6 +308,12 @@ class HeldPairs(ScoredPairs):
             doubts.append(
                 f"{sum(rows[name] for name in self.left_out):,} answers count for nothing, all of "
                 f"those of {listed(self.left_out)}. {'; '.join(parts)}"
+            )
+        contrary = [manner for manner in known.values() if manner.against and rows[manner.name]]
+        if contrary:
+            first = listed([m.name for m in known.values() if m.against and not m.exchanged])
+            doubts.append(
+                f"{contrary[0].name} {contrary[0].words()}: {UNSIDED.format(first=first)}"
             )
         for doubt in crowd.doubts():
             rivals = doubt.code == "rival-annotators"

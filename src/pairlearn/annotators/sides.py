@@ -1,0 +1,193 @@
+"""Who has left and right exchanged.
+
+Honest differences are c = g(x') − g(x), with the same g for everybody: a Gaussian process, the sum
+of a smooth function of the features, where these are known, and of a value of each item. From the
+answers of all others it predicts those of one annotator, be they about the same pairs, other pairs
+of the same items, or similar items. Whoever answers the opposite has left and right exchanged,
+compared to the others. If as many people do it one way as the other, nothing tells who is right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from pairlearn.annotators.answers import CLEAR, MOST, SHARED, named
+from pairlearn.annotators.manner import Manner
+from pairlearn.columns import Floats, Indices
+from pairlearn.judgements import Judgements
+
+LEAST = 0.3
+"""Least correlation with what others predict, of opposite sign, from which on it is the side."""
+COUNTED = 2.0
+"""Standard errors from which on somebody counts for a side."""
+ROWS = 1000
+"""Most answers that are compared, as many of each annotator as possible."""
+FEATURES, NOISE = 2.0, 0.5
+"""Variance due to the features compared to that of the items, and of the noise to both."""
+TINY = 1e-12
+
+
+@dataclass(frozen=True)
+class Sides:
+    """People who answer one way round, and those who have left and right exchanged.
+
+    Without anybody in ``others`` nothing is exchanged. Unless ``decided``, by the number of people,
+    it may as well be the first group who has.
+    """
+
+    first: tuple[str, ...] = ()
+    others: tuple[str, ...] = ()
+    decided: bool = True
+
+    @property
+    def exchanged(self) -> tuple[str, ...]:
+        """Who has left and right exchanged for certain."""
+        return self.others if self.decided else ()
+
+    @property
+    def contrary(self) -> tuple[str, ...]:
+        """All who contradict each other, where nothing tells who is right."""
+        return () if self.decided else (*self.first, *self.others)
+
+    def against(self, name: str) -> tuple[str, ...]:
+        """Who contradicts somebody, where nothing tells who is right."""
+        if name not in self.contrary:
+            return ()
+        return self.others if name in self.first else self.first
+
+    def told(self, manners: Iterable[Manner]) -> tuple[Manner, ...]:
+        """The same manners, which tell of the sides."""
+        return tuple(
+            replace(m, exchanged=m.name in self.others, against=self.against(m.name))
+            for m in manners
+        )
+
+
+def with_sides_exchanged(judged: Judgements, names: Collection[str]) -> Judgements:
+    """Judgements in which left and right are exchanged in all pairs of some annotators."""
+    if judged.annotator is None or not names:
+        return judged
+    turned = np.isin(named(judged.annotator), list(names)) & ~judged.single
+    return replace(judged, ends=np.where(turned[:, None], judged.ends[:, ::-1], judged.ends))
+
+
+def sides_of(judged: Judgements, features: Any = None) -> Sides:
+    """Find annotators who have left and right exchanged.
+
+    Parameters
+    ----------
+    judged : Judgements
+        Their differences and preferences are compared.
+    features : array of shape (N, ...), optional
+        Of the items. Without them, only answers about the same items are compared.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> x, ends = rng.normal(size=(240, 2)), np.arange(240).reshape(-1, 2)
+    >>> c = np.diff(np.tanh(x[:, 0])[ends])[:, 0] / 2
+    >>> c[:40] *= -1
+    >>> columns = {"difference": c}
+    >>> who = np.repeat(["ann", "bob", "cy"], 40)
+    >>> sides_of(Judgements.from_columns(ends, columns, annotator=who), x).exchanged
+    ('ann',)
+    """
+    sided = judged.has("difference") | judged.has("preference")
+    if judged.annotator is None or not sided.any():
+        return Sides()
+    rows = judged[sided & (judged.ends[:, 0] != judged.ends[:, 1])]
+    names, who = np.unique(named(rows.annotator), return_inverse=True)
+    if len(names) < 2:
+        return Sides()
+    some = _some(rows.ends, who.ravel())
+    rows, who = rows[some], who.ravel()[some]
+    c = np.where(rows.has("difference"), rows.v, rows.u)
+    people = np.unique(who)
+    own = [np.flatnonzero(who == person) for person in people]
+    for mine in own:
+        c[mine] -= c[mine].mean()
+    sign, clear = _compared(_covariances(rows.ends, features), c, own)
+    counted = clear > COUNTED
+    groups = [people[counted & (sign == side)] for side in (1, -1)]
+    if not all(map(len, groups)):
+        return Sides()
+    groups.sort(key=lambda group: (-len(group), -np.isin(who, group).sum(), group[0]))
+    first, others = (tuple(map(str, names[group])) for group in groups)
+    return Sides(first, others, decided=len(first) > len(others))
+
+
+def _some(ends: Indices, who: Indices) -> Indices:
+    """Rows to compare: of those with the most answers, and about pairs with the most answers."""
+    counts = np.bincount(who)
+    most = np.argsort(-counts, kind="stable")[:MOST]
+    quota = next(q for q in range(ROWS, 0, -1) if np.minimum(counts[most], q).sum() <= ROWS)
+    pairs = np.sort(ends, axis=1) @ np.array([int(ends.max()) + 1, 1])
+    _, pair, times = np.unique(pairs, return_inverse=True, return_counts=True)
+    order = np.random.default_rng(0).permutation(len(times))
+    ranked = np.lexsort((order[pair.ravel()], -times[pair.ravel()]))
+    chosen = [ranked[who[ranked] == person][:quota] for person in most]
+    return np.sort(np.concatenate(chosen))
+
+
+def _covariances(ends: Indices, features: Any) -> Floats:
+    """Covariances (n, n) of differences of pairs, of a mean variance of 1."""
+    used, places = np.unique(ends, return_inverse=True)
+    left, right = places.reshape(-1, 2).T
+    items = np.eye(len(used))
+    if features is not None and (x := features[used].reshape(len(used), -1)).size:
+        items += FEATURES * _similar(np.asarray(x, np.float64))
+    pairs = items[right] - items[left]
+    pairs = pairs[:, right] - pairs[:, left]
+    return np.asarray(pairs / (np.trace(pairs) / len(pairs)))
+
+
+def _similar(x: Floats) -> Floats:
+    """A Gaussian kernel (m, m) of features, 0 where missing, with their median distance."""
+    known = ~np.isnan(x)
+    count = known.sum(0).clip(1)
+    x = np.where(known, x - np.where(known, x, 0).sum(0) / count, 0)
+    x /= np.sqrt(np.square(x).sum(0) / count) + TINY
+    squares = np.square(x).sum(1)
+    far = (squares[:, None] + squares - 2 * x @ x.T).clip(0)
+    return np.asarray(np.exp(-far / (np.median(far) + TINY)))
+
+
+def _compared(covariances: Floats, c: Floats, own: list[Indices]) -> tuple[Floats, Floats]:
+    """Sides (people,) as signs, and the standard errors by which everybody agrees with theirs.
+
+    ``own`` are everybody's rows. Whoever contradicts the others most is turned first.
+    """
+    n, sign = len(c), np.ones(len(own))
+    noisy = covariances + NOISE * np.eye(n)
+    inverse = np.linalg.inv(noisy)
+    # What all others say about one's own pairs, and oneself about those of all others.
+    by_others = [-np.linalg.solve(inverse[np.ix_(rows, rows)], inverse[rows]) for rows in own]
+    by_own = [np.linalg.solve(noisy[np.ix_(rows, rows)], covariances[rows]).T for rows in own]
+    while True:
+        clear, worst, most = np.zeros(len(own)), -CLEAR, -1
+        said = np.empty(n)
+        for number, rows in enumerate(own):
+            said[rows] = sign[number] * c[rows]
+        for number, rows in enumerate(own):
+            rest = said.copy()
+            rest[rows] = 0
+            others = np.delete(np.arange(n), rows)
+            fit = _correlation(said[rows], by_others[number] @ rest)
+            back = _correlation(said[others], (by_own[number] @ said[rows])[others])
+            errors = fit * np.sqrt(len(rows)), back * np.sqrt(len(others))
+            # Scores learnt from guesses go with honest answers by chance, but not both ways.
+            clear[number] = min(errors, key=abs) if errors[0] * errors[1] > 0 else 0
+            if clear[number] < worst and fit < -LEAST and len(rows) >= SHARED and sign[number] > 0:
+                worst, most = clear[number], number
+        if most < 0:
+            return sign, clear
+        sign[most] = -1
+
+
+def _correlation(a: Floats, b: Floats) -> float:
+    a, b = a - a.mean(), b - b.mean()
+    return float(a @ b / np.sqrt((a @ a) * (b @ b) + TINY))

@@ -1,0 +1,169 @@
+"""People who have left and right exchanged: recognised, put right, or said to be in the open."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from model_folders import answer
+from pairlearn import PairClassifier, PairLabels
+from pairlearn.annotators.measurement import fair
+from pairlearn.annotators.sides import sides_of
+from pairlearn.check import check
+from pairlearn.estimators.cross_fitting import SidesWarning
+from pairlearn.judgements import Judgements
+from pairlearn.tables import ItemTable, PairTable, write_items, write_pairs
+from test_check import codes, find
+
+NAMES = np.array(["ann", "bob", "cy", "dan", "eve"])
+
+
+def crowd(
+    exchanged: str,
+    people: int,
+    pairs: int,
+    seed: int = 0,
+    scale: str = "soft",
+    shared: bool = False,
+) -> tuple[Any, Any, Judgements]:
+    """Features, classes and answers; everybody judges their own pairs, unless they are shared."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(2 * pairs, 3))
+    r = 1 / (1 + np.exp(-4 * x[:, 0] - 2 * x[:, 1] + rng.normal(size=2 * pairs)))
+    ends = np.arange(2 * pairs).reshape(-1, 2)
+    who = NAMES[np.arange(pairs) % people]
+    if shared:
+        ends, who = np.tile(ends, (people, 1)), np.repeat(NAMES[:people], pairs)
+    given = r[ends] + 0.03 * rng.normal(size=ends.shape)
+    s, c = PairLabels.from_posteriors(*given.clip(0, 1).T).to_array().T
+    if scale == "yes or no":
+        s, c = (np.diff(given > 0.5, axis=1)[:, 0] == 0) * 1.0, np.diff(1.0 * (given > 0.5))[:, 0]
+    elif scale == "five levels":
+        s, c = np.round(4 * s) / 4, np.round(2 * c) / 2
+    c = np.where(np.isin(who, exchanged.split()), -c, c)
+    columns = {"similarity": s, "difference": c}
+    return x, r > 0.5, Judgements.from_columns(ends, columns, annotator=who)
+
+
+@pytest.mark.parametrize("scale", ["soft", "five levels", "yes or no"])
+@pytest.mark.parametrize(
+    ("exchanged", "people", "first", "others", "decided"),
+    [
+        ("", 2, "", "", True),
+        ("", 5, "", "", True),
+        ("ann", 2, "ann", "bob", False),
+        ("bob", 2, "ann", "bob", False),
+        ("cy", 3, "ann bob", "cy", True),
+        ("ann", 4, "bob cy dan", "ann", True),
+        ("bob cy", 4, "ann dan", "bob cy", False),
+        ("ann eve", 5, "bob cy dan", "ann eve", True),
+    ],
+)
+def test_sides_of_people_who_judge_their_own_pairs(
+    scale: str, exchanged: str, people: int, first: str, others: str, decided: bool
+) -> None:
+    for seed in range(3):
+        x, _, judged = crowd(exchanged, people, 50 * people, seed, scale)
+        sides = sides_of(judged, x)
+        assert (*sides.first,) == (*first.split(),)
+        assert (*sides.others,) == (*others.split(),)
+        assert sides.decided is decided
+        assert not sides_of(judged).others  # which takes the features
+
+
+def test_guesses_leans_and_the_order_of_a_pair_are_no_exchange() -> None:
+    rng = np.random.default_rng(0)
+    for seed in range(10):
+        x, _, judged = crowd("", 3, 120, seed)
+        judged.values[judged.annotator == "ann", 1] += 0.3
+        judged.values[judged.annotator == "bob", 1] -= 0.3
+        judged.values[judged.annotator == "cy", 1] = rng.uniform(-1, 1, 40)
+        shown = rng.random(len(judged)) < 0.5
+        ends = np.where(shown[:, None], judged.ends[:, ::-1], judged.ends)
+        values = judged.values * np.where(shown[:, None], [1, -1], 1)
+        other = Judgements(ends, judged.kind, values, None, judged.annotator)
+        assert not sides_of(judged, x).others and not sides_of(other, x).others
+        assert not sides_of(judged, rng.normal(size=(240, 3))).others
+
+
+def test_other_pairs_of_the_same_items_show_sides_without_features() -> None:
+    rng = np.random.default_rng(0)
+    r = rng.beta(0.5, 0.5, 30)
+    left = rng.integers(0, 30, 160)
+    ends = np.stack([left, (left + rng.integers(1, 30, 160)) % 30], 1)
+    c = np.diff(r[ends])[:, 0] * np.repeat([1, 1, -1, 1], 40)
+    judged = Judgements.from_columns(ends, {"difference": c}, annotator=np.repeat(NAMES[:4], 40))
+    assert sides_of(judged).exchanged == ("cy",)
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_fit_puts_the_sides_of_a_minority_right(shared: bool) -> None:
+    x, positive, judged = crowd("cy", 3, 90, shared=shared)
+    model = PairClassifier(model="linear", random_state=0)
+    with pytest.warns(SidesWarning, match="of cy have left and right exchanged, compared to most"):
+        model.fit(x, judged)
+    assert np.mean((model.predict(x) > 0) == positive) > 0.9
+    assert [m.words() for m in model.annotators_][2] == "has left and right exchanged"
+    assert [m.exchanged for m in model.annotators_] == [False, False, True]
+    x, _, new = crowd("cy", 3, 90, seed=1, shared=shared)  # their answers measure as well
+    assert model.estimate_accuracy(x, new[new.annotator == "cy"]).value > 0.75
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_of_two_people_it_stays_open_who_exchanges_sides(shared: bool) -> None:
+    x, positive, judged = crowd("ann", 2, 100, shared=shared)
+    model = PairClassifier(model="linear", random_state=0)
+    with pytest.warns(
+        SidesWarning, match=r"ann run against those of bob: one side .* believes ann"
+    ):
+        model.fit(x, judged)
+    assert np.mean((model.predict(x) > 0) == positive) < 0.1
+    assert [m.words() for m in model.annotators_] == ["runs against bob", "runs against ann"]
+    table = PairTable(*judged.ends.T, judged.u, judged.v, annotator=judged.annotator)
+    report = check(table, items=ItemTable(np.arange(200), x), precision=False)
+    assert find(report, "contrary-annotators").ids == ("ann", "bob")
+    assert not {"outlying-annotator", "rival-annotators"}.intersection(codes(report, "warning"))
+
+
+def test_preferences_alone_are_put_right() -> None:
+    x, positive, judged = crowd("cy", 3, 120)
+    preference = np.where(judged.v > 0, 1.0, -1.0)
+    rows = Judgements.from_columns(
+        judged.ends, {"preference": preference}, annotator=judged.annotator
+    )
+    with pytest.warns(SidesWarning, match="of cy have left and right exchanged"):
+        model = PairClassifier(model="linear", prior=0.5, random_state=0).fit(x, rows)
+    assert np.corrcoef(model.decision_function(x), positive)[0, 1] > 0.7
+
+
+def test_sides_are_put_right_before_measuring() -> None:
+    x, _, judged = crowd("bob", 2, 60)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = PairClassifier(model="linear", random_state=0, epochs=5).fit(x, judged)
+    measured = fair(model.annotators_, judged)
+    turned = measured.ends[:, 0] > measured.ends[:, 1]
+    assert (turned == (np.asarray(measured.annotator) == "bob")).all()
+
+
+def test_where_sides_are_open_no_accuracy_is_printed(tmp_path: Path) -> None:
+    for seed, name in enumerate(("fit", "new")):
+        x, _, judged = crowd("bob", 2, 100, seed)
+        ids = np.array([f"{name}{k}" for k in range(len(x))])
+        columns = {"similarity": judged.u, "difference": judged.v, "annotator": judged.annotator}
+        write_items(ItemTable(ids, x), tmp_path / f"{name}-items.csv")
+        write_pairs(PairTable(*ids[judged.ends].T, **columns), tmp_path / f"{name}.csv")
+    model = tmp_path / "model"
+    files = tmp_path / "fit-items.csv", tmp_path / "fit.csv"
+    result = answer("fit", *files, "--out", model, "--model", "linear", "--epochs", 20)
+    assert result["accuracy"] is None
+    assert "ann run against those of bob, and nothing tells which" in result["not_measured"]
+    (warning,) = (text for text in result["warnings"] if "ann" in text)
+    assert "one side has left and right exchanged" in warning
+    files = tmp_path / "new-items.csv", tmp_path / "new.csv"
+    doubts = answer("evaluate", model, *files)["warnings"]
+    assert any("holds if ann answered as asked, and is otherwise one minus" in d for d in doubts)
