@@ -169,6 +169,6 @@ def test_copies_are_known_even_where_training_diverges(monkeypatch: pytest.Monke
 
     monkeypatch.setattr(cross_fitting, "_scores_of_folds", diverged)
     model = PairClassifier(model="linear", preprocessor=x, random_state=0, epochs=5)
-    with pytest.warns(UserWarning, match="b repeats the answers of a"):
+    with pytest.warns(UserWarning, match="b has the same answers as a"):
         model.fit(ends, np.tile(honest, (2, 1)), annotator=who)
     assert [manner.name for manner in model.annotators_] == ["a", "b"]

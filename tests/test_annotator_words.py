@@ -153,7 +153,7 @@ def test_copies_keep_the_order_of_names() -> None:
     ends, labels = np.concatenate([table.ids(), table.ids()[:N]]), [*judged, *judged[:N]]
     who = [*names.tolist(), *["bob"] * N]
     model = PairClassifier(model="linear", epochs=5, preprocessor=x, random_state=0)
-    with pytest.warns(UserWarning, match="repeats the answers of"):
+    with pytest.warns(UserWarning, match="has the same answers as"):
         model.fit(ends, PairLabels.from_array(np.array(labels)), annotator=who)
     assert [manner.name for manner in model.annotators_] == ["bob", "mia", "zoe"]
     crowd = Crowd.of(Judgements.from_pairs(ends, np.array(labels), who))

@@ -80,6 +80,14 @@ CROWDS: dict[str, tuple[list[str], dict[str, tuple[str, ...]]]] = {
     "two and two": (
         ["careful", "careful", "shared", "shared"], {"rival-annotators": ("a0", "a1", "a2", "a3")}
     ),
+    "three copy": (
+        ["careful"] + ["copied"] * 3,
+        {"copied-annotator": ("a2", "a3"), "outlying-annotator": ("a1",)},
+    ),
+    "three copy half": (
+        ["careful", "careful"] + ["half copied"] * 3,
+        {"copied-annotator": ("a3", "a4"), "outlying-annotator": ("a2",)},
+    ),
     "leaning": (["careful", "careful", "leaning"], {"leaning-annotator": ("a2",)}),
     "reversed": (["careful", "careful", "reversed"], {"reversed-annotator": ("a2",)}),
     "contrary": (["careful", "reversed"], {"contrary-annotators": ("a0", "a1")}),
@@ -95,6 +103,7 @@ def test_the_wrong_person_is_never_named(name: str, seed: int) -> None:
     rng, n = np.random.default_rng(seed), 80
     honest = np.asarray(PairLabels.from_posteriors(*rng.beta(0.5, 0.5, (2, n))).to_array())
     guesses = rng.permutation(honest)
+    fixed = np.stack([np.linspace(0, 1, n), np.arange(n) * 7 % n / (n / 2) - 1], 1)
 
     def answers_of(how: str) -> Any:
         near = honest + 0.02 * rng.normal(size=honest.shape)
@@ -107,6 +116,9 @@ def test_the_wrong_person_is_never_named(name: str, seed: int) -> None:
             "constant": np.tile([1.0, 0.0], (n, 1)),
             "other pairs": rng.permutation(near),
             "shared": guesses + 0.02 * rng.normal(size=honest.shape),
+            "copied": fixed + 0.02 * rng.normal(size=honest.shape),
+            "half copied": np.where(np.arange(n)[:, None] % 2, fixed, honest)
+            + 0.02 * rng.normal(size=honest.shape),
             "half shared": np.where(np.arange(n)[:, None] % 2, guesses, near),
             "leaning": near + np.array([0.15, 0]),
             "reversed": near * np.array([1, -1]),

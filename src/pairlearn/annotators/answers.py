@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from pairlearn.annotators.scale import RANGES, scale_of
 from pairlearn.columns import Floats, Indices, Mask
 from pairlearn.judgements import Judgements
+from pairlearn.labels import PairLabels
 
 SHARED = 20
 """Pairs that two annotators must share for their answers to be compared."""
@@ -25,6 +26,9 @@ CLEAR = 3.0
 """Standard errors from which on an effect is not taken for chance."""
 MOST_COARSE = 4
 """Most levels of a scale that counts as coarse: its answers are modelled as rounded."""
+FAR, NEARLY, FEW = 0.25, 0.07, 5
+"""Distance from the feasible region that no habit explains, of answers that nearly agree, and how
+many that far off show that they are copied."""
 SLACK = 0.02
 """Distance from the feasible region that is tolerated."""
 
@@ -52,14 +56,15 @@ def without_copies(judged: Judgements) -> tuple[Judgements, list[tuple[str, str]
     """Rows without annotators who copy another one, and the list of (copy, original).
 
     Soft answers that agree to the last digit on all shared pairs, at least twenty, come from one
-    source: counted twice it would outvote others.
+    source: counted twice it would outvote others. So do answers that nearly agree, if at
+    least five are far from anything that two posteriors give: errors of two people differ.
     """
     if judged.annotator is None:
         return judged, []
     answers = Answers.of(judged)
     copies: list[tuple[str, str]] = []
-    values = [dict(zip(answers.pair[rows].tolist(), answers.values[rows].tolist(), strict=True))
-              for rows in answers.each()]  # fmt: skip
+    known = np.column_stack([answers.values, answers.far()]).tolist()
+    values = [{int(answers.pair[row]): known[row] for row in rows} for rows in answers.each()]
     for later in range(1, len(values)):
         for first in range(later):
             shared = values[first].keys() & values[later].keys()
@@ -68,7 +73,10 @@ def without_copies(judged: Judgements) -> tuple[Judgements, list[tuple[str, str]
             ours = np.array([values[first][pair] for pair in shared])
             theirs = np.array([values[later][pair] for pair in shared])
             levels = len(np.unique(np.nan_to_num(ours, nan=9), axis=0))
-            if levels > SHARED // 2 and np.array_equal(ours, theirs, equal_nan=True):
+            same = levels > SHARED // 2 and np.array_equal(ours, theirs, equal_nan=True)
+            errors = int((ours[:, 2] * theirs[:, 2]).sum())
+            near = np.square(ours - theirs)[:, :2].sum(1).mean() < NEARLY**2
+            if same or (errors >= FEW and near):
                 copies.append((answers.names[later], answers.names[first]))
                 break
     names = [name for name, _ in copies]
@@ -211,6 +219,14 @@ class Answers:
             s, c = self.values[rows].T
             feasible[rows] = scale_of(s, c).admits(s, c, slack)
         return feasible
+
+    def far(self) -> Mask:
+        """Whether answers are far from anything that two posteriors give, even if rounded."""
+        far = ~self.feasible(SLACK)
+        labels = PairLabels(*self.values[far].T, noisy=True)
+        off = labels.project().to_array() - labels.to_array()
+        far[far] = np.square(off).sum(1) > FAR**2
+        return far
 
     def together(self) -> NDArray[np.bool_]:
         """Whether annotators (names, names) agree on shared pairs more than by chance.

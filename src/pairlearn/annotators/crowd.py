@@ -51,7 +51,7 @@ class Crowd:
     manners : dict of str to Manner
         How everybody answers, by name, as far as the answers themselves tell.
     copies : dict of str to str
-        Who repeats whom, to the last digit.
+        Who repeats whom, to the last digit or nearly.
     turned, contrary : tuple of str
         Annotators who have left and right exchanged, compared to most others; and those who
         contradict each other, where nothing tells who has.
@@ -131,7 +131,7 @@ class Crowd:
 
     def _habits(self, name: str) -> list[Phrase]:
         if name in self.copies:
-            return [("repeats the answers of {other}", {"other": self.copies[name]})]
+            return [("has the same answers as {other}", {"other": self.copies[name]})]
         if name in self.rivalling:
             return [contradicted(self.rivals, name)]
         manner = self.manners.get(name)

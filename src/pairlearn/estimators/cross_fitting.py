@@ -276,8 +276,8 @@ def learn_annotators(classifier: PairClassifier, table: Table) -> tuple[Table, l
         ideal = Link.naive(answers).manners if sides.others else ()
         return table, list(sides.told(ideal))
     if copies:
-        repeats = listed([f"{copy} repeats the answers of {original}" for copy, original in copies])
-        _warn(f"{repeats} to the last digit: they count once")
+        repeats = listed([f"{copy} has the same answers as {other}" for copy, other in copies])
+        _warn(f"{repeats}, to the last digit or nearly: they count once")
         table = replace(table, judged=with_sides_exchanged(judged, sides.others))
         answers = Answers.of(table.judged)
     link = _link_of_answers(answers, table)
