@@ -75,6 +75,17 @@ def test_sides_of_people_who_judge_their_own_pairs(
         assert not sides_of(judged).others  # which takes the features
 
 
+def test_known_classes_decide_between_two() -> None:
+    for seed in range(5):
+        x, positive, judged = crowd("ann", 2, 80, seed)
+        x, known = np.concatenate([x, x[:40] + 0.01]), np.arange(160, 200)
+        classes = Judgements.about_items("confidence", known, positive[:40] * 1.0)
+        both = Judgements.concatenate([judged, classes])
+        assert sides_of(both, x).exchanged == ("ann",)
+        wrong = Judgements.about_items("confidence", known, 1.0 - positive[:40])
+        assert sides_of(Judgements.concatenate([judged, wrong]), x).exchanged == ("bob",)
+
+
 def test_guesses_leans_and_the_order_of_a_pair_are_no_exchange() -> None:
     rng = np.random.default_rng(0)
     for seed in range(10):
@@ -104,7 +115,7 @@ def test_other_pairs_of_the_same_items_show_sides_without_features() -> None:
 def test_fit_puts_the_sides_of_a_minority_right(shared: bool) -> None:
     x, positive, judged = crowd("cy", 3, 90, shared=shared)
     model = PairClassifier(model="linear", random_state=0)
-    with pytest.warns(SidesWarning, match="of cy have left and right exchanged, compared to most"):
+    with pytest.warns(SidesWarning, match="of cy have left and right exchanged, compared to the"):
         model.fit(x, judged)
     assert np.mean((model.predict(x) > 0) == positive) > 0.9
     assert [m.words() for m in model.annotators_][2] == "has left and right exchanged"

@@ -4,7 +4,8 @@ Honest differences are c = g(x') − g(x), with the same g for everybody: a Gaus
 of a smooth function of the features, where these are known, and of a value of each item. From the
 answers of all others it predicts those of one annotator, be they about the same pairs, other pairs
 of the same items, or similar items. Whoever answers the opposite has left and right exchanged,
-compared to the others. If as many people do it one way as the other, nothing tells who is right.
+compared to the others. Most people decide, or known classes; if as many people do it one way as the
+other, nothing tells who is right.
 """
 
 from __future__ import annotations
@@ -29,14 +30,16 @@ ROWS = 1000
 FEATURES, NOISE = 2.0, 0.5
 """Variance due to the features compared to that of the items, and of the noise to both."""
 TINY = 1e-12
+CLASSES = "\uffff"
+"""Name of the known classes among annotators."""
 
 
 @dataclass(frozen=True)
 class Sides:
     """People who answer one way round, and those who have left and right exchanged.
 
-    Without anybody in ``others`` nothing is exchanged. Unless ``decided``, by the number of people,
-    it may as well be the first group who has.
+    Without anybody in ``others`` nothing is exchanged. Unless ``decided``, by most people or by
+    known classes, it may as well be the first group who has.
     """
 
     first: tuple[str, ...] = ()
@@ -81,7 +84,7 @@ def sides_of(judged: Judgements, features: Any = None) -> Sides:
     Parameters
     ----------
     judged : Judgements
-        Their differences and preferences are compared.
+        Their differences and preferences are compared, with each other and with known classes.
     features : array of shape (N, ...), optional
         Of the items. Without them, only answers about the same items are compared.
 
@@ -100,9 +103,10 @@ def sides_of(judged: Judgements, features: Any = None) -> Sides:
     if judged.annotator is None or not sided.any():
         return Sides()
     rows = judged[sided & (judged.ends[:, 0] != judged.ends[:, 1])]
-    names, who = np.unique(named(rows.annotator), return_inverse=True)
-    if len(names) < 2:
+    if len(np.unique(named(rows.annotator))) < 2:
         return Sides()
+    rows = Judgements.concatenate([rows, _of_known(judged[judged.known])])
+    names, who = np.unique(named(rows.annotator), return_inverse=True)
     some = _some(rows.ends, who.ravel())
     rows, who = rows[some], who.ravel()[some]
     c = np.where(rows.has("difference"), rows.v, rows.u)
@@ -116,8 +120,20 @@ def sides_of(judged: Judgements, features: Any = None) -> Sides:
     if not all(map(len, groups)):
         return Sides()
     groups.sort(key=lambda group: (-len(group), -np.isin(who, group).sum(), group[0]))
-    first, others = (tuple(map(str, names[group])) for group in groups)
-    return Sides(first, others, decided=len(first) > len(others))
+    groups.sort(key=lambda group: CLASSES not in names[group])
+    first, others = (tuple(n for n in names[group].tolist() if n != CLASSES) for group in groups)
+    known = CLASSES in names[groups[0]]
+    # If everybody is against the known classes, it may be these that are exchanged.
+    return Sides(first, others, known or len(first) > len(others)) if first else Sides()
+
+
+def _of_known(classes: Judgements) -> Judgements:
+    """Differences between items of known classes, in either order, as one more annotator."""
+    low, high = (classes.ends[side, 0] for side in (classes.u < 0.5, classes.u > 0.5))
+    count = min(len(low), len(high))
+    ends, c = np.stack([low[:count], high[:count]], 1), np.ones(count)
+    ends[::2], c[::2] = ends[::2, ::-1], -1
+    return Judgements.from_columns(ends, {"difference": c}, annotator=[CLASSES] * count)
 
 
 def _some(ends: Indices, who: Indices) -> Indices:

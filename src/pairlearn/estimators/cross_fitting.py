@@ -222,7 +222,7 @@ class SidesWarning(AnnotatorsWarning):
         first, others = map(listed, (sides.first, sides.others))
         if sides.decided:
             text = (
-                f"the answers of {others} have left and right exchanged, compared to most others: "
+                f"the answers of {others} have left and right exchanged, compared to the others: "
                 "the model learns from them the other way round. Ask, and change the sign of "
                 "their differences"
             )
