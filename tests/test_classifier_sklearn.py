@@ -94,17 +94,21 @@ def test_certain_probabilities_of_a_scikit_learn_model_have_finite_log_odds():
 
 
 @pytest.mark.parametrize(
-    ("odds", "chosen", "folds"),
-    [(lambda x: 4 * x[:, 0], "linear", 8), (lambda x: 6 * x[:, 0] * x[:, 1], "mlp-bn", 4)],
+    ("odds", "count", "chosen", "folds"),
+    [
+        (lambda x: 4 * x[:, 0], 60, "linear", 8),
+        (lambda x: 6 * x[:, 0] * x[:, 1], 60, "mlp-bn", 4),
+        (lambda x: 6 * x[:, 0] * x[:, 1], 300, "mlp-bn", 1),
+    ],
 )
-def test_few_pairs_have_the_model_that_they_need(odds, chosen, folds, tmp_path, monkeypatch):
+def test_few_pairs_have_the_model_that_they_need(odds, count, chosen, folds, tmp_path, monkeypatch):
     trials, trial = [], cross_fitting.trial
     monkeypatch.setattr(
         cross_fitting, "trial", lambda *args, **changes: trials.append(1) or trial(*args, **changes)
     )
-    x = np.random.default_rng(0).normal(size=(120, 3))
+    x = np.random.default_rng(0).normal(size=(2 * count, 3))
     r = 1 / (1 + np.exp(-odds(x)))
-    pairs, labels = x.reshape(60, 2, 3), PairLabels.from_posteriors(r[::2], r[1::2])
+    pairs, labels = x.reshape(-1, 2, 3), PairLabels.from_posteriors(r[::2], r[1::2])
     classifier = PairClassifier(random_state=0).fit(pairs, labels)
     assert len(trials) == folds  # once the linear model leaves much to gain, the rest is not run
     classifier.save(tmp_path / "model")

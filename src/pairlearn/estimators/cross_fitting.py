@@ -42,7 +42,7 @@ from pairlearn.annotators.crowd import (
 from pairlearn.annotators.link import Link, learn_link
 from pairlearn.annotators.manner import Manner, is_constant
 from pairlearn.annotators.sides import Sides, sides_of, with_sides_exchanged
-from pairlearn.columns import Floats
+from pairlearn.columns import Floats, Mask
 from pairlearn.estimators.parameters import (
     NETWORK,
     is_scikit_learn,
@@ -71,6 +71,8 @@ LEAST = 10
 NEAR, FAR = 0.02, 0.1
 """Loss of the linear model against the annotator, as a share of the pairs: up to the first there is
 nothing to gain by a network, and from the second on there is much."""
+ENOUGH = 50
+"""Held-out pairs on which a loss beyond the second by three standard errors decides."""
 STEPS = 400
 """Steps of the linear models, however few the pairs are."""
 SHARE = 0.2
@@ -105,30 +107,32 @@ def choose_model(classifier: PairClassifier, table: Table, rows: Judgements) -> 
     fold = np.where(both, order[pairs] % folds, -1)
     outcomes = rows[both].labels().project().outcomes()  # left, right or both alike, as judged
     best = outcomes.max(axis=1)
-    weight = rows[both].weight / rows[both].weight.sum()
+    every_pair = np.ones(len(best), bool)
 
-    def right_pairs(model: str, share: float) -> Iterator[Floats]:
+    def right_pairs(model: str, share: float) -> Iterator[tuple[Floats, Mask]]:
         scored = out_of_fold(classifier, table, rows, fold, share, model=model)
         for held, scores in enumerate(scored):
-            z = scores[both] > 0
+            z, done = scores[both] > 0, fold[both] <= held
             decided = np.where(z[:, 0] == z[:, 1], 2, z[:, 1])
-            yield np.where(fold[both] > held, best, outcomes[np.arange(len(z)), decided])
+            yield np.where(done, outcomes[np.arange(len(z)), decided], best), done
 
-    def mean_and_error(gain: Floats) -> tuple[float, float]:
-        mean = float(weight @ gain)
-        return mean, float(np.sqrt(weight**2 @ (gain - mean) ** 2))
+    def mean_and_error(gain: Floats, of: Mask = every_pair) -> tuple[float, float]:
+        weight = rows[both].weight[of] / rows[both].weight[of].sum()
+        mean = float(weight @ gain[of])
+        return mean, float(np.sqrt(weight**2 @ (gain[of] - mean) ** 2))
 
     training = len(rows) * (folds - 1) // folds
     recipe = recipe_of(clone(classifier).set_params(model="linear"), training, table.seed)
     steps = recipe.epochs * -(-training // recipe.batch_size)
-    # Later folds can only add to the loss.
-    for linear in right_pairs("linear", min(STEPS / steps, 1)):
+    for linear, done in right_pairs("linear", min(STEPS / steps, 1)):
         mean, error = mean_and_error(best - linear)
-        if mean - error > FAR:
+        so_far, chance = mean_and_error(best - linear, done)
+        # Later folds can only add to the loss, and will hardly lower a clear mean.
+        if mean - error > FAR or (done.sum() >= ENOUGH and so_far - 3 * chance > FAR):
             return NETWORK
     if mean - error <= NEAR:
         return "linear"
-    *_, network = right_pairs(NETWORK, SHARE)
+    *_, (network, _) = right_pairs(NETWORK, SHARE)
     mean, error = mean_and_error(network - linear)
     return NETWORK if mean > 0.5 * error else "linear"
 
