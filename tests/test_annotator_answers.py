@@ -120,7 +120,7 @@ def test_a_fit_says_that_nothing_tells_which_side_is_right() -> None:
     answers = PairLabels(*np.concatenate([honest[:60], guesses, nearly]).T)
     noise = rng.normal(size=x.shape)  # features that tell nothing
     model = PairClassifier(model="linear", preprocessor=noise, random_state=0, epochs=20)
-    with pytest.warns(UserWarning, match=r"right: a against b and c\. The model believes b and c"):
+    with pytest.warns(UserWarning, match=r"b and c\. Where they differ, the model believes b"):
         model.fit(ends, answers, annotator=who)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -9,11 +10,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 from pairlearn import PairClassifier, PairLabels
 from pairlearn.annotators import Crowd
 from pairlearn.annotators.manner import Manner
 from pairlearn.check import check
+from pairlearn.cli import app
 from pairlearn.cli.fit_output import warnings_of
 from pairlearn.judgements import Judgements
 from pairlearn.tables import PairTable
@@ -54,6 +57,17 @@ def crowd_of(people: dict[str, str], seed: int, features: bool = False) -> Crowd
     table, x = table_of(people, seed)
     judged = Judgements.from_pairs(table.ids(), table.to_array(), table.annotator)
     return Crowd.of(judged, x if features else None)
+
+
+def write(folder: Path, people: dict[str, str], seed: int) -> None:
+    """The files items.csv and pairs.csv."""
+    table, x = table_of(people, seed)
+    lines = [f"{k},{a:.3f},{b:.3f},{c:.3f}\n" for k, (a, b, c) in enumerate(x)]
+    (folder / "items.csv").write_text("id,a,b,c\n" + "".join(lines))
+    rows = zip(*table.ids().T, *table.to_array().T, np.array(table.annotator), strict=True)
+    head = "left,right,similarity,difference,annotator\n"
+    judged = "".join(f"{left},{right},{s},{c},{who}\n" for left, right, s, c, who in rows)
+    (folder / "pairs.csv").write_text(head + judged)
 
 
 def test_rows_of_somebody_who_is_named_are_no_sign_of_a_lean() -> None:
@@ -100,13 +114,7 @@ def test_rivals_weigh_the_same_and_are_said_to_be_rivals(tmp_path: Path) -> None
     crowd = crowd_of(people, seed=1)
     assert crowd.rivals == (("ann", "bob"), ("cy",))
     assert {*crowd.weights().values()} == {1.0}
-    table, x = table_of(people, seed=1)
-    lines = [f"{k},{a:.3f},{b:.3f},{c:.3f}\n" for k, (a, b, c) in enumerate(x)]
-    (tmp_path / "items.csv").write_text("id,a,b,c\n" + "".join(lines))
-    rows = zip(*table.ids().T, *table.to_array().T, np.array(table.annotator), strict=True)
-    head = "left,right,similarity,difference,annotator\n"
-    judged = "".join(f"{left},{right},{s},{c},{who}\n" for left, right, s, c, who in rows)
-    (tmp_path / "pairs.csv").write_text(head + judged)
+    write(tmp_path, people, seed=1)
     project = tmp_path / "project"
     assert annotate("init", project, tmp_path / "items.csv", "--pairs", 5).exit_code == 0
     assert annotate("import", project, tmp_path / "pairs.csv").exit_code == 0
@@ -138,6 +146,14 @@ def test_several_answers_to_a_pair_are_not_as_many_pairs() -> None:
     message = find(check(table), "precision").message
     assert words in message and f" The {N} here, with several answers to some" in message
     assert "here" not in find(check(table[:N]), "precision").message
+
+
+def test_fit_counts_the_answers_that_it_measures_with(tmp_path: Path) -> None:
+    write(tmp_path, {"ann": "honest", "bob": "constant"}, seed=0)
+    files = [str(tmp_path / name) for name in ("items.csv", "pairs.csv")]
+    options = ["--out", str(tmp_path / "model"), "--model", "linear", "--epochs", "20", "--json"]
+    accuracy = json.loads(CliRunner().invoke(app, ["fit", *files, *options]).stdout)["accuracy"]
+    assert accuracy["held_out"] == accuracy["pairs"] > 10
 
 
 def test_people_who_answer_alike_are_described_once() -> None:

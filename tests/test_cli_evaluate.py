@@ -149,8 +149,8 @@ def test_everybody_who_counts_for_nothing_is_named(made: Any, tmp_path: Path) ->
     result = answer("evaluate", tmp_path / "model", folder / "items.csv", tmp_path / "pairs.csv")
     assert result["n"] == len(held) - 70
     assert result["warnings"][-1] == (
-        "70 answers count for nothing, all of those of con and ran. con (30): gives one answer to "
-        "everything; ran (40): answers are hardly related to the pairs"
+        "the answers of con (30) and ran (40) count for nothing. con: gives one answer to "
+        "everything; ran: answers are hardly related to the pairs"
     )
 
 

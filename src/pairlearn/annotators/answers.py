@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -50,6 +50,18 @@ def listed(parts: Sequence[str]) -> str:
     more = [f"{len(parts) - LISTED} others"] if len(parts) > LISTED else []
     *first, last = [*parts[:LISTED], *more]
     return " and ".join([", ".join(first), last] if first else [last])
+
+
+def alike(names: Iterable[str], words: Callable[[str], str]) -> str:
+    """The words about each name, those with the same words together.
+
+    >>> alike(["ann", "bob", "cy"], {"ann": "guesses", "bob": "leans", "cy": "guesses"}.get)
+    'ann and cy: guesses; bob: leans'
+    """
+    groups: dict[str, list[str]] = {}
+    for name in names:
+        groups.setdefault(words(name), []).append(name)
+    return "; ".join(f"{listed(group)}: {text}" for text, group in groups.items())
 
 
 def without_copies(judged: Judgements) -> tuple[Judgements, list[tuple[str, str]]]:

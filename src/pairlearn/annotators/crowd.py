@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from pairlearn.annotators.answers import Answers, listed, untouched, without_copies
+from pairlearn.annotators.answers import Answers, alike, listed, untouched, without_copies
 from pairlearn.annotators.linear import linear_scores
 from pairlearn.annotators.link import PAIRS, Link, expect, learn_link, of_ends
 from pairlearn.annotators.manner import Manner, Phrase, in_words
@@ -147,10 +147,7 @@ class Crowd:
 
     def described(self, names: Iterable[str]) -> str:
         """How some annotators answer, those alike together."""
-        alike: dict[str, list[str]] = {}
-        for name in names:
-            alike.setdefault(self.words(name), []).append(name)
-        return "; ".join(f"{listed(who)}: {words}" for words, who in alike.items())
+        return alike(names, self.words)
 
     def doubts(self) -> list[Doubt]:
         """Findings for `check` and the supervisor's page."""

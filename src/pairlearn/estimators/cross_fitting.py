@@ -213,9 +213,9 @@ class RivalsWarning(AnnotatorsWarning):
         self.groups = groups
         super().__init__(
             "answers to the same pairs contradict each other, and nothing tells which side is "
-            f"right: {' against '.join(map(listed, groups))}. The model believes "
-            f"{listed(believed or ['neither'])}; look at some of these pairs yourself, or have "
-            "other people judge them"
+            f"right: {' against '.join(map(listed, groups))}. Where they differ, the model "
+            f"believes {listed(believed or ['neither'])}; look at some of these pairs yourself, or "
+            "have other people judge them"
         )
 
 
@@ -293,7 +293,8 @@ def learn_annotators(classifier: PairClassifier, table: Table) -> tuple[Table, l
     manners = {manner.name: manner for manner in with_errors(link, answers, scores)}
     rivals = rivals_in(replace(link, manners=tuple(manners.values())), answers, scores)
     if rivals:
-        believed = [name for group in rivals for name in group if manners[name].believable]
+        side = max(rivals, key=lambda group: max(manners[name].trust for name in group))
+        believed = [name for name in side if manners[name].believable]
         _warn(RivalsWarning(rivals, believed))
     told = sides.told(manners.values())
     return replace(table, judged=judged), _with_copies(told, copies)

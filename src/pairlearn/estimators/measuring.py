@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.base import clone
 
-from pairlearn.annotators.answers import listed, named, untouched, untouched_words
+from pairlearn.annotators.answers import alike, listed, named, untouched, untouched_words
 from pairlearn.annotators.crowd import Crowd
 from pairlearn.columns import Mask
 from pairlearn.estimators.files import PairFile, log_odds
@@ -101,7 +101,7 @@ class FitCheckpoints:
 
 @dataclass(frozen=True)
 class Measured:
-    """An accuracy on ``pairs`` of items that were held out, by ``held_out`` statements.
+    """An accuracy on ``pairs`` of items that were held out, by ``held_out`` answers that count.
 
     ``training`` counts the statements about other pairs that the model measured was fitted to;
     ``dropped`` and ``capped`` are as in `HeldOut`.
@@ -208,8 +208,8 @@ def _measure(
         accuracy = scored.accuracy(prior)
     except ValueError as error:
         return str(error)
-    pairs = len(np.unique(np.sort(soft.ends, 1), axis=0))
-    return Measured(accuracy, pairs, len(soft), held.training, held.dropped, held.capped)
+    pairs = len(np.unique(np.sort(scored.ends, 1), axis=0))
+    return Measured(accuracy, pairs, len(scored.ends), held.training, held.dropped, held.capped)
 
 
 def _train_as_long(classifier: PairClassifier, training: int, pairs: int) -> None:
@@ -304,11 +304,9 @@ class HeldPairs(ScoredPairs):
             return known[name].words() if name in known else crowd.words(name)
 
         if self.left_out:
-            parts = [f"{name} ({rows[name]:,}): {words(name)}" for name in self.left_out]
-            doubts.append(
-                f"{sum(rows[name] for name in self.left_out):,} answers count for nothing, all of "
-                f"those of {listed(self.left_out)}. {'; '.join(parts)}"
-            )
+            who = listed([f"{name} ({rows[name]:,})" for name in self.left_out])
+            why = alike(self.left_out, words)
+            doubts.append(f"the answers of {who} count for nothing. {why}")
         contrary = [manner for manner in known.values() if manner.against and rows[manner.name]]
         if contrary:
             first = listed([m.name for m in known.values() if m.against and not m.exchanged])
