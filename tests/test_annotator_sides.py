@@ -101,6 +101,23 @@ def test_guesses_leans_and_the_order_of_a_pair_are_no_exchange() -> None:
         assert not sides_of(judged, rng.normal(size=(240, 3))).others
 
 
+def test_twelve_answers_each_are_enough() -> None:
+    found = [sides_of(judged, x) for x, _, judged in (crowd("ann", 4, 48, k) for k in range(20))]
+    assert sum(sides.exchanged == ("ann",) for sides in found) >= 12
+    assert not any({"bob", "cy", "dan"}.intersection(sides.exchanged) for sides in found)
+
+
+def test_somebody_who_guesses_does_not_decide() -> None:
+    found = 0
+    for seed in range(60):
+        x, _, judged = crowd("ann", 3, 90, seed)
+        judged.values[judged.annotator == "cy", 1] = np.random.default_rng(seed).uniform(-1, 1, 30)
+        sides = sides_of(judged, x)
+        found += {"ann", "bob"} <= {*sides.contrary}
+        assert not sides.exchanged
+    assert found >= 55
+
+
 def test_other_pairs_of_the_same_items_show_sides_without_features() -> None:
     rng = np.random.default_rng(0)
     r = rng.beta(0.5, 0.5, 30)

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from pairlearn.annotators.answers import CLEAR, MOST, SHARED, named
+from pairlearn.annotators.answers import CLEAR, MOST, named
 from pairlearn.annotators.manner import Manner
 from pairlearn.columns import Floats, Indices
 from pairlearn.judgements import Judgements
@@ -24,7 +24,9 @@ from pairlearn.judgements import Judgements
 LEAST = 0.3
 """Least correlation with what others predict, of opposite sign, from which on it is the side."""
 COUNTED = 2.0
-"""Standard errors from which on somebody counts for a side."""
+"""Standard errors from which on somebody counts for a side; to decide it takes `CLEAR`."""
+ANSWERS = 10
+"""Answers of somebody who may have sides exchanged."""
 ROWS = 1000
 """Most answers that are compared, as many of each annotator as possible."""
 FEATURES, NOISE = 2.0, 0.5
@@ -122,9 +124,12 @@ def sides_of(judged: Judgements, features: Any = None) -> Sides:
     groups.sort(key=lambda group: (-len(group), -np.isin(who, group).sum(), group[0]))
     groups.sort(key=lambda group: CLASSES not in names[group])
     first, others = (tuple(n for n in names[group].tolist() if n != CLASSES) for group in groups)
+    # Those beyond as many as the others have decide, and could be somebody who guesses.
+    more = np.sort(clear[np.isin(people, groups[0])])[: max(len(groups[0]) - len(groups[1]), 0)]
+    majority = np.sqrt(np.square(more).sum()) > CLEAR
     known = CLASSES in names[groups[0]]
     # If everybody is against the known classes, it may be these that are exchanged.
-    return Sides(first, others, known or len(first) > len(others)) if first else Sides()
+    return Sides(first, others, bool(known or majority)) if first else Sides()
 
 
 def _of_known(classes: Judgements) -> Judgements:
@@ -197,7 +202,7 @@ def _compared(covariances: Floats, c: Floats, own: list[Indices]) -> tuple[Float
             errors = fit * np.sqrt(len(rows)), back * np.sqrt(len(others))
             # Scores learnt from guesses go with honest answers by chance, but not both ways.
             clear[number] = min(errors, key=abs) if errors[0] * errors[1] > 0 else 0
-            if clear[number] < worst and fit < -LEAST and len(rows) >= SHARED and sign[number] > 0:
+            if clear[number] < worst and fit < -LEAST and len(rows) >= ANSWERS and sign[number] > 0:
                 worst, most = clear[number], number
         if most < 0:
             return sign, clear
