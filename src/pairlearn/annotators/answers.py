@@ -22,6 +22,9 @@ MOST = 30
 """Annotators, those with the most answers, who are compared pairwise."""
 UNTOUCHED, CONSTANT = 0.1, 0.95
 """Shares of answers in the middle: from the first on they are left out, from the second all are."""
+LEAST_CONSTANT, CHANCE = 10, 0.01
+"""Least number of answers of somebody who gives one to everything, and the probability to find
+such a person in a table without any."""
 CLEAR = 3.0
 """Standard errors from which on an effect is not taken for chance."""
 MOST_COARSE = 4
@@ -129,6 +132,49 @@ as if nobody had moved the sliders"
     )
 
 
+def constant_people(values: Sequence[Floats]) -> list[bool]:
+    """Whether each of several people, with answers (n, columns), gives one answer to everything.
+
+    These are people with ten answers or more, nearly all the same, where that is no chance: where
+    positives are rare, "same" is usual, and several such answers in a row are no habit. How usual
+    an answer is show the others, except those who give only one. Where there are no others, all
+    answers must be the same.
+
+    >>> same, varied = np.ones((30, 1)), np.array([[1.0], [0.0]])
+    >>> constant_people([same, np.repeat(varied, [15, 15], axis=0)])
+    [True, False]
+    >>> constant_people([same, np.repeat(varied, [190, 10], axis=0)])
+    [False, False]
+    """
+    from scipy.special import bdtrc  # slow to import
+
+    if not values:
+        return []
+    rows = np.nan_to_num(np.concatenate(values), nan=9)
+    _, codes = np.unique(rows, axis=0, return_inverse=True)
+    each = np.split(codes.ravel(), np.cumsum([len(own) for own in values])[:-1])
+    varied = [len(np.unique(own)) > 1 for own in each]
+    theirs = np.concatenate([own for own, varies in zip(each, varied, strict=True) if varies]
+                            or [codes[:0]])  # fmt: skip
+    usual = np.bincount(theirs, minlength=len(rows))
+    constant = []
+    for own, varies in zip(each, varied, strict=True):
+        answer, count = _most_frequent(own)
+        if len(own) < LEAST_CONSTANT or count < CONSTANT * len(own):
+            constant.append(False)
+            continue
+        given, total = usual[answer] - count * varies, len(theirs) - len(own) * varies
+        chance = float(bdtrc(count - 1, len(own), (given + 1) / (total + 2)))
+        constant.append(chance < CHANCE / len(values) if total else not varies)
+    return constant
+
+
+def _most_frequent(codes: Indices) -> tuple[int, int]:
+    """The most frequent number, and how often it occurs."""
+    counts = np.bincount(codes) if len(codes) else np.zeros(1, np.int64)
+    return int(counts.argmax()), int(counts.max())
+
+
 @dataclass(frozen=True)
 class Answers:
     """Similarities and differences, each with its annotator and its pair.
@@ -223,6 +269,10 @@ class Answers:
     @cached_property
     def _rows(self) -> list[Indices]:
         return [np.flatnonzero(self.who == number) for number in range(len(self.names))]
+
+    def constant(self) -> list[bool]:
+        """Whether each annotator gives one answer to everything."""
+        return constant_people([self.values[rows] for rows in self.each()])
 
     def feasible(self, slack: float = 0.0) -> Mask:
         """Whether two posteriors give each answer, rounded to the scale of its annotator."""

@@ -104,8 +104,10 @@ class Crowd:
             rivals = rivals_in(replace(link, manners=learnt), answers, scores)
         else:
             learnt = tuple(
-                replace(Manner.unknown(name, own), answers=len(own))
-                for name, own in zip(answers.names, values, strict=True)
+                replace(Manner.unknown(name, constant), answers=len(own))
+                for name, own, constant in zip(
+                    answers.names, values, answers.constant(), strict=True
+                )
             )
         unlearnt = [
             Manner(name) for name in sides.contrary + sides.exchanged if name not in answers.names

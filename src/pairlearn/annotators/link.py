@@ -363,8 +363,10 @@ def learn_link(
 def _starts(answers: Answers) -> list[tuple[Manner, ...]]:
     """Starting points: everybody alike, and one annotator believed more than the others."""
     plain = [
-        Manner.start(name, answers.values[answers.by(number)])
-        for number, name in enumerate(answers.names)
+        Manner.start(name, answers.values[rows], constant)
+        for name, rows, constant in zip(
+            answers.names, answers.each(), answers.constant(), strict=True
+        )
     ]
     starts = [tuple(plain)]
     if len(plain) > 1:

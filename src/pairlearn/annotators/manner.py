@@ -30,7 +30,6 @@ from pairlearn.labels import TOLERANCE
 Phrase: TypeAlias = tuple[str, dict[str, Any]]
 """A text, and the values of its names in braces."""
 
-LEAST_CONSTANT = 10
 COST = 3.0
 """Gain in log-likelihood that a lean must bring."""
 COSTS = np.where(np.abs(AMOUNTS) > 1e-9, COST, 0.0)
@@ -65,7 +64,7 @@ class Manner:
     levels : tuple of (float, float)
         The answers (s, c) in use, where they are few and not yes or no.
     constant : bool
-        Whether nearly all answers are the same.
+        Whether nearly all answers are the same, and those of others are not (`constant_people`).
     confidence : float
         Factor of log-odds, compared to the others who answer the same pairs.
     exchanged : bool
@@ -243,13 +242,13 @@ class Manner:
         chance = [1 / (high - low + step) for (low, high), step in zip(RANGES, steps, strict=True)]
         return np.asarray(np.where(np.isnan(values), 1, chance).prod(1))
 
-    def suits(self, values: Floats) -> bool:
+    def suits(self, values: Floats, constant: bool) -> bool:
         """Whether answers are on the scale that this was learnt from; for levels, most of them."""
         if self.levels:
             whole = values[~np.isnan(values).any(1)]
             off = np.abs(whole[:, None] - np.array(self.levels)).max(-1).min(1)
             return not len(whole) or bool((off < TOLERANCE).mean() > 0.5)
-        return self.hard == (not is_constant(values) and scale_of(*values.T).hard)
+        return self.hard == (not constant and scale_of(*values.T).hard)
 
     def inverse(self, values: Floats, grid: Floats) -> Floats:
         """Answers (n, 2) without lean and with the confidence of the others.
@@ -286,14 +285,14 @@ class Manner:
         return cls(name, random=0.0, same_variance=s, right_variance=c)
 
     @classmethod
-    def unknown(cls, name: str, values: Floats) -> Manner:
+    def unknown(cls, name: str, constant: bool) -> Manner:
         """An annotator who is believed, unless nearly all answers are the same."""
-        return replace(cls.believed(name), constant=is_constant(values))
+        return replace(cls.believed(name), constant=constant)
 
     @classmethod
-    def start(cls, name: str, values: Floats) -> Manner:
+    def start(cls, name: str, values: Floats, constant: bool) -> Manner:
         """A starting point: no lean, and the scale that the answers show."""
-        scale, constant = scale_of(*values.T), is_constant(values)
+        scale = scale_of(*values.T)
         floors = np.maximum(FLOOR, np.square(scale.steps) / 8)
         levels = np.unique(values, axis=0).tolist() if scale.coarse and not scale.hard else []
         if np.isnan(levels).any() or len(levels) > MOST_LEVELS:
@@ -424,12 +423,6 @@ class Manner:
         logs = -(off**2 / self.variances).sum(-1) / 2
         chances = np.exp(logs - logs.max(1, keepdims=True)).clip(1e-9)
         return np.asarray(chances / chances.sum(1, keepdims=True))
-
-
-def is_constant(values: Floats) -> bool:
-    """Whether there are ten answers or more, and nearly all are the same."""
-    _, counts = np.unique(np.nan_to_num(values, nan=9), axis=0, return_counts=True)
-    return bool(len(values) >= LEAST_CONSTANT and counts.max() >= 0.95 * len(values))
 
 
 def _mean_gap(gap: Floats, weight: Floats) -> float:

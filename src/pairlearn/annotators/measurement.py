@@ -44,12 +44,11 @@ def fair(manners: Sequence[Manner], judgements: Judgements) -> Judgements:
     answers = Answers.of(judgements)
     by_name = {manner.name: manner for manner in manners}
     start = []
-    for number, name in enumerate(answers.names):
-        values = answers.values[answers.by(number)]
+    for name, rows, constant in zip(answers.names, answers.each(), answers.constant(), strict=True):
         manner = by_name.get(name)
         # A manner that was learnt on another scale does not apply.
-        if manner is None or not manner.suits(values):
-            manner = Manner.unknown(name, values)
+        if manner is None or not manner.suits(answers.values[rows], constant):
+            manner = Manner.unknown(name, constant)
         start.append(manner)
     link = Link(tuple(start), ANYWHERE, np.empty(0))
     some = answers.part(answers.spread(PAIRS))

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn import kinds
-from pairlearn.annotators.answers import listed, untouched, untouched_words
+from pairlearn.annotators.answers import constant_people, listed, untouched, untouched_words
 from pairlearn.annotators.crowd import Crowd
 from pairlearn.annotators.scale import AnswerScale, scale_of
 from pairlearn.check.findings import Finding, finding
@@ -381,10 +381,12 @@ def check_annotators(answers: Answers) -> Iterator[Finding]:
         values_of = {
             name: column[~np.isnan(column) & (answers.names == name)] for name in answers.scales
         }
+        habits = constant_people([values[:, None] for values in values_of.values()])
         constant = [
             name
-            for name, values in values_of.items()
-            if len(values) >= ALIKE and np.ptp(values) == 0 and not (name and name in one_answer)
+            for (name, values), habit in zip(values_of.items(), habits, strict=True)
+            if len(values) >= ALIKE and np.ptp(values) == 0 and habit
+            if not (name and name in one_answer)
         ]
         if constant:
             yield _about("constant", constant, name=f"constant-{question}", question=question)
@@ -393,7 +395,7 @@ def check_annotators(answers: Answers) -> Iterator[Finding]:
         yield finding("untouched", np.flatnonzero(middles), words=untouched_words(shares))
     by_scale: dict[str, list[str]] = {}
     for name, scale in answers.scales.items():
-        if scale.coarse and name not in one_answer:
+        if any(scale.levels) and name not in one_answer:  # one answer shows no levels
             by_scale.setdefault(scale.words(), []).append(name)
     if by_scale:
         scales = [f"{scale} ({', '.join(names)})" for scale, names in by_scale.items()]

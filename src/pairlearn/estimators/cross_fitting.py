@@ -40,7 +40,7 @@ from pairlearn.annotators.crowd import (
     with_errors,
 )
 from pairlearn.annotators.link import Link, learn_link
-from pairlearn.annotators.manner import Manner, is_constant
+from pairlearn.annotators.manner import Manner
 from pairlearn.annotators.sides import Sides, sides_of, with_sides_exchanged
 from pairlearn.columns import Floats, Mask
 from pairlearn.estimators.parameters import (
@@ -268,7 +268,7 @@ def learn_annotators(classifier: PairClassifier, table: Table) -> tuple[Table, l
         turned = {*sides.others, *(copy for copy, original in copies if original in sides.others)}
         table = replace(table, judged=with_sides_exchanged(table.judged, turned))
     answers = Answers.of(table.judged)
-    if len(answers) and all(is_constant(answers.values[rows]) for rows in answers.each()):
+    if len(answers) and all(answers.constant()):
         who = "all annotators give" if len(answers.names) > 1 else "the table gives"
         _warn(
             f"{who} one answer to everything: there is nothing to learn from. Check that these are "
