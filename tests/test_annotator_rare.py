@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 
-from pairlearn.annotators import Crowd, fair
+from pairlearn import PairClassifier, PairLabels
+from pairlearn.annotators import Answers, Crowd, fair, learn_link
 from pairlearn.annotators.answers import constant_people
+from pairlearn.annotators.crowd import learn_with_items, rough_log_odds
 from pairlearn.check import check
 from pairlearn.judgements import Judgements
 from pairlearn.tables import PairTable
@@ -32,6 +35,49 @@ def judged(values: Any, names: Any) -> Judgements:
 
 def turns(pairs: int, people: int) -> Any:
     return np.array([f"a{row % people}" for row in range(pairs)])
+
+
+@pytest.mark.parametrize("people", [1, 2])
+def test_rare_positives_are_no_lean_of_yes_or_no_answers(people: int) -> None:
+    for seed in range(2):
+        x, _, values = world(300, seed=seed)
+        answers = Answers.of(judged(values, turns(300, people)))
+        first = learn_link(answers)
+        scores = rough_log_odds(answers, x)
+        assert scores is not None
+        link = learn_with_items(answers, scores, first)
+        for manner in (*first.manners, *link.manners):
+            assert (manner.lean_same, manner.lean_right) == (0, 0)
+            assert manner.guesses < 0.05
+
+
+def test_a_habit_of_same_is_still_a_lean() -> None:
+    x, _, values = world(600, prior=0.5)
+    said = np.where(np.random.default_rng(1).random((600, 1)) < 0.4, [1.0, 0.0], values)
+    answers = Answers.of(judged(said, None))
+    scores = rough_log_odds(answers, x)
+    assert scores is not None
+    (manner,) = learn_link(answers, scores).manners
+    assert manner.lean_same == pytest.approx((said - values)[:, 0].mean(), abs=0.08)
+
+
+def test_honest_yes_or_no_answers_are_learnt_from_as_they_are() -> None:
+    x, positive, values = world(300, seed=3)
+    answers = Answers.of(judged(values, turns(300, 2)))
+    scores = rough_log_odds(answers, x)
+    assert scores is not None
+    link = learn_with_items(answers, scores, learn_link(answers))
+    combined, worth = link.combined(answers, scores)
+    assert np.abs(combined - values).mean() < 0.02
+    assert np.median(worth) > 0.95
+    right = []
+    for annotators in ("ideal", "learn"):
+        model = PairClassifier(
+            model="linear", preprocessor=x, annotators=annotators, random_state=0
+        )
+        model.fit(answers.ends, PairLabels.from_array(values))
+        right.append(((model.decision_function(x) > 0) == positive).mean())
+    assert right[1] > right[0] - 0.005
 
 
 def test_somebody_who_rightly_says_same_all_the_time_has_no_habit() -> None:

@@ -274,6 +274,13 @@ class Answers:
         """Whether each annotator gives one answer to everything."""
         return constant_people([self.values[rows] for rows in self.each()])
 
+    def implied_share(self) -> float:
+        """The share of positives that similarities imply if nobody leans, a little below ½."""
+        varied = ~np.array(self.constant(), bool)[self.who]
+        same = self.values[varied & ~np.isnan(self.values[:, 0]), 0]
+        surplus = max(2 * float(same.mean()) - 1, 0.0) if len(same) else 0.0
+        return min((1 - float(np.sqrt(surplus))) / 2, 0.46)
+
     def feasible(self, slack: float = 0.0) -> Mask:
         """Whether two posteriors give each answer, rounded to the scale of its annotator."""
         feasible = np.ones(len(self), bool)

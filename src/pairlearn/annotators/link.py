@@ -100,13 +100,9 @@ class Link:
                 continue
             rows = answers.by(number)
             pair, values = answers.pair[rows], answers.values[rows]
-            if manner.hard:
-                corrected, noise = state.mean[pair], spread[pair]
-                given = ~np.isnan(values)
-            else:
-                corrected = manner.inverse(values, state.grid[pair])
-                noise = np.broadcast_to(manner.noise(), values.shape)
-                given = ~np.isnan(corrected)
+            corrected = manner.inverse(values, state.grid[pair])
+            noise = np.broadcast_to(manner.noise(), values.shape)
+            given = ~np.isnan(corrected)
             sure = state.sure[rows].clip(1e-9)
             precision = given / (noise + ((1 - sure) / sure)[:, None] * spread[pair])
             np.add.at(numerator, pair, precision * np.where(given, corrected, 0))
@@ -315,10 +311,13 @@ def learn_link(
         return others.part(chosen), None if scores is None else scores[chosen]
 
     small, rest, first = some(TRIAL), some(PAIRS), iterations // 3
+    implied = spread_out(np.array([others.implied_share()]), 1.0)
 
     def tried(manners: tuple[Manner, ...], held: int) -> Link:
         manners = tuple(m.astray if m.name in strays else m for m in manners)
-        return climb(_begin(manners, scores), *small, first, strays, held)
+        # Rare positives look like a lean until they are known to be rare.
+        anywhere = implied if held == first else ANYWHERE
+        return climb(_begin(manners, scores, anywhere), *small, first, strays, held)
 
     def worth(link: Link) -> float:
         return link.fit - COST * link.leans / len(small[0].ends)
@@ -381,17 +380,17 @@ def _starts(answers: Answers) -> list[tuple[Manner, ...]]:
     return starts
 
 
-def _begin(manners: tuple[Manner, ...], scores: Floats | None) -> Link:
+def _begin(manners: tuple[Manner, ...], scores: Floats | None, anywhere: Floats) -> Link:
     if scores is not None or len(manners) > 1:
         manners = tuple(replace(m, borrowed=max(m.borrowed, 0.02)) for m in manners)
     if scores is None:
-        return Link(manners, ANYWHERE, np.empty(0))
+        return Link(manners, anywhere, np.empty(0))
     edges = np.unique(np.quantile(scores, np.linspace(0, 1, BINS + 1)[1:-1]))
     bins = np.digitize(scores, edges)
     middle = np.array([np.median(scores[bins == b]) for b in range(len(edges) + 1)])
     believed = spread_out(1 / (1 + np.exp(-middle.clip(-30, 30))), 6.0)
     # Half of it anywhere: log-odds may know the order of the items only.
-    return Link(manners, (believed + 1 / SIZE) / 2, edges)
+    return Link(manners, (believed + anywhere) / 2, edges)
 
 
 def _polished(

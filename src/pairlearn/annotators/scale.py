@@ -152,10 +152,12 @@ def cells(left: Floats, right: Floats) -> Floats:
 
 def spread_out(means: Floats, concentration: float) -> Floats:
     """Beta distributions on the grid, (n, SIZE) with these means (n,)."""
-    means = means.clip(0.01, 0.99)[:, None]
-    logs = concentration * (means * np.log(POSTERIORS) + (1 - means) * np.log1p(-POSTERIORS))
-    mass = np.exp(logs) * np.gradient(POSTERIORS)
-    return np.asarray(mass / mass.sum(1, keepdims=True))
+    from scipy.special import betainc  # slow to import
+
+    means = means.clip(0.005, 0.995)[:, None]
+    between = (POSTERIORS[1:] + POSTERIORS[:-1]) / 2
+    below = betainc(concentration * means, concentration * (1 - means), between)
+    return np.asarray(np.diff(below, prepend=0.0, append=1.0).clip(1e-9))
 
 
 def bend(form: Form, amount: Any, side: int, honest: Any) -> Floats:
