@@ -20,7 +20,7 @@ from sklearn.utils import check_random_state
 from pairlearn.annotators.answers import untouched
 from pairlearn.annotators.crowd import words_of
 from pairlearn.annotators.measurement import fair
-from pairlearn.annotators.sides import with_sides_exchanged
+from pairlearn.annotators.sides import with_sides_right
 from pairlearn.columns import Floats, check_confidence, check_integer
 from pairlearn.estimators import parameters, population
 from pairlearn.estimators.classifier import PairClassifier
@@ -280,12 +280,10 @@ def _corrected(table: Table, classifier: PairClassifier, seed: int) -> tuple[Tab
         return table, notes
     rivals = sum((getattr(warning.message, "groups", ()) for warning in caught), ())
     habits = {m.name or "the annotator": words_of(m, rivals) for m in manners if not m.honest}
-    if habits:
-        said = "; ".join(map(": ".join, habits.items()))
+    if said := "; ".join(map(": ".join, habits.items())):
         notes.append(f"answers are corrected before methods are compared; {said}")
-    exchanged = [manner.name for manner in manners if manner.exchanged]
-    others = with_sides_exchanged(table.judged[~(soft := table.judged.soft)], exchanged)
-    parts = [fair(manners, table.judged[soft]), others]
+    soft, rest = table.judged[table.judged.soft], table.judged[~table.judged.soft]
+    parts = [fair(manners, soft), with_sides_right(rest, manners)]
     return replace(table, judged=Judgements.concatenate(parts)), notes
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from pairlearn.annotators.answers import Answers, named
 from pairlearn.annotators.link import ANYWHERE, PAIRS, Link, climb, expect
 from pairlearn.annotators.manner import Manner
-from pairlearn.annotators.sides import with_sides_exchanged
+from pairlearn.annotators.sides import with_sides_right
 from pairlearn.judgements import Judgements
 
 CLOSE = 0.005
@@ -39,8 +39,7 @@ def fair(manners: Sequence[Manner], judgements: Judgements) -> Judgements:
     names = judgements.annotator
     if not manners and (names is None or len(np.unique(named(names))) < 2):
         return judgements
-    exchanged = [manner.name for manner in manners if manner.exchanged]
-    judgements = with_sides_exchanged(judgements[judgements.soft], exchanged)
+    judgements = with_sides_right(judgements[judgements.soft], manners)
     answers = Answers.of(judgements)
     by_name = {manner.name: manner for manner in manners}
     start = []

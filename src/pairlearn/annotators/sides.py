@@ -80,6 +80,11 @@ def with_sides_exchanged(judged: Judgements, names: Collection[str]) -> Judgemen
     return replace(judged, ends=np.where(turned[:, None], judged.ends[:, ::-1], judged.ends))
 
 
+def with_sides_right(judged: Judgements, manners: Iterable[Manner]) -> Judgements:
+    """Judgements in which the sides of those who have them exchanged are put right."""
+    return with_sides_exchanged(judged, [m.name for m in manners if m.exchanged])
+
+
 def sides_of(judged: Judgements, features: Any = None) -> Sides:
     """Find annotators who have left and right exchanged.
 
