@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from pairlearn.annotators.sides import sides_of
 from pairlearn.check import check
 from pairlearn.estimators.cross_fitting import SidesWarning
 from pairlearn.judgements import Judgements
-from pairlearn.tables import ItemTable, PairTable, write_items, write_pairs
+from pairlearn.tables import ItemTable, PairTable, read_pairs, write_items, write_pairs
 from test_check import codes, find
 
 NAMES = np.array(["ann", "bob", "cy", "dan", "eve"])
@@ -157,6 +158,26 @@ def test_of_two_people_it_stays_open_who_exchanges_sides(shared: bool) -> None:
     assert not {"outlying-annotator", "rival-annotators"}.intersection(codes(report, "warning"))
 
 
+def test_classes_that_fit_is_given_decide_between_two() -> None:
+    x, positive, judged = crowd("ann", 2, 100)
+    model = PairClassifier(model="linear", random_state=0)
+    with pytest.warns(SidesWarning, match="of ann have left and right exchanged") as caught:
+        model.fit(x, judged, labelled=(x[:40], positive[:40].astype(int)))
+    assert len(caught) == 1  # classes and differences, put right, agree
+    assert np.mean((model.predict(x) == 1) == positive) > 0.9
+    assert [m.exchanged for m in model.annotators_] == [True, False]
+
+
+def test_answers_of_a_constant_person_alone_measure_nothing() -> None:
+    x, _, judged = crowd("cy", 3, 90)
+    with pytest.warns(SidesWarning):
+        model = PairClassifier(model="linear", random_state=0, epochs=5).fit(x, judged)
+    x, _, new = crowd("", 2, 60, seed=1)
+    new.values[:] = 0.8, 0.1
+    with pytest.raises(ValueError, match="no answer is left to measure with: everybody gives"):
+        model.estimate_accuracy(x, replace(new, annotator=np.full(len(new), "eve")))
+
+
 def test_preferences_alone_are_put_right() -> None:
     x, positive, judged = crowd("cy", 3, 120)
     preference = np.where(judged.v > 0, 1.0, -1.0)
@@ -193,5 +214,9 @@ def test_where_sides_are_open_no_accuracy_is_printed(tmp_path: Path) -> None:
     (warning,) = (text for text in result["warnings"] if "ann" in text)
     assert "one side has left and right exchanged" in warning
     files = tmp_path / "new-items.csv", tmp_path / "new.csv"
-    doubts = answer("evaluate", model, *files)["warnings"]
-    assert any("holds if ann answered as asked, and is otherwise one minus" in d for d in doubts)
+    table = read_pairs(files[1])
+    alone = tmp_path / "bob.csv"
+    write_pairs(table[np.flatnonzero(table.annotator == "bob")], alone)
+    for pairs in (files[1], alone):
+        doubts = answer("evaluate", model, files[0], pairs)["warnings"]
+        assert any("holds if ann answered as asked, and is otherwise" in d for d in doubts)

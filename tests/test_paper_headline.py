@@ -89,6 +89,12 @@ def test_all_cells_together_have_cifar10_as_published_after_the_epochs_of_the_pa
     assert name == "CIFAR-10, published images, ResNet-32, 40 epochs at 0.2, Supervised"
 
 
+def test_methods_are_compared_on_the_seeds_that_both_have() -> None:
+    runs = [*accurate("likelihood-abs", 0.9), *accurate("supervised", 0.92, 0.5, 0.5)]
+    ((_, margin),) = headline_counts("accuracy", runs)["supervised"].margins
+    assert margin == pytest.approx(-0.02)
+
+
 def test_runs_that_end_mirrored_are_counted_and_named() -> None:
     runs = [*accurate("likelihood-abs", 0.9, 0.3), *accurate("likelihood-guided", 0.9, 0.9)]
     counts = headline_counts("limited", runs)

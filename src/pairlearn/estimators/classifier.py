@@ -317,13 +317,13 @@ class PairClassifier(PairPredictor):
         weight = table.item_weight()
         self._describe_instances(table, weight)
         table = replace(table, features=self._prepared(table.features, table.scratch))
+        table, self.annotators_ = learn_annotators(self, table)
         if table.known is not None:
             doubt = population.classes_against_differences(
                 table.features, table.judged, table.known
             )
             if doubt is not None:
                 warnings.warn(doubt, population.KnownClassesWarning, stacklevel=3)
-        table, self.annotators_ = learn_annotators(self, table)
         rows = table.rows(self.labelled_weight)
         if model_of(self) == NETWORK and self.model == "auto" and table.in_memory:
             self.model_ = choose_model(self, table, rows)

@@ -262,7 +262,8 @@ def learn_annotators(classifier: PairClassifier, table: Table) -> tuple[Table, l
         )
         table = replace(table, judged=table.judged[~middles])
     judged, copies = without_copies(table.judged)
-    sides = sides_of(judged, table.features)
+    everything = replace(table, judged=judged).statements
+    sides = sides_of(everything, table.features)
     if sides.others:
         _warn(SidesWarning(sides))
         turned = {*sides.others, *(copy for copy, original in copies if original in sides.others)}

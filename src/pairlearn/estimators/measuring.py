@@ -292,10 +292,19 @@ class HeldPairs(ScoredPairs):
         judged = self.table.judgements(self.items)
         _, shares = untouched(judged)
         doubts = [f"{untouched_words(shares)}: {UNDECIDED}"] if shares else []
-        if judged.annotator is None or len(np.unique(named(judged.annotator))) < 2:
+        if judged.annotator is None:
             return doubts
         known = {manner.name: manner for manner in getattr(classifier, "annotators_", ())}
-        rows, crowd = Counter(named(judged.annotator[judged.soft]).tolist()), Crowd.of(judged)
+        rows = Counter(named(judged.annotator[judged.soft]).tolist())
+        contrary = [manner for manner in known.values() if manner.against and rows[manner.name]]
+        if contrary:
+            first = listed([m.name for m in known.values() if m.against and not m.exchanged])
+            doubts.append(
+                f"{contrary[0].name} {contrary[0].words()}: {UNSIDED.format(first=first)}"
+            )
+        if len(np.unique(named(judged.annotator))) < 2:
+            return doubts
+        crowd = Crowd.of(judged)
 
         def words(name: str) -> str:
             others = [rival for rival in crowd.rivalling if rival not in self.left_out]
@@ -307,12 +316,6 @@ class HeldPairs(ScoredPairs):
             who = listed([f"{name} ({rows[name]:,})" for name in self.left_out])
             why = alike(self.left_out, words)
             doubts.append(f"the answers of {who} count for nothing. {why}")
-        contrary = [manner for manner in known.values() if manner.against and rows[manner.name]]
-        if contrary:
-            first = listed([m.name for m in known.values() if m.against and not m.exchanged])
-            doubts.append(
-                f"{contrary[0].name} {contrary[0].words()}: {UNSIDED.format(first=first)}"
-            )
         for doubt in crowd.doubts():
             rivals = doubt.code == "rival-annotators"
             names = [name for name in doubt.names if name not in {*known, *self.left_out}]

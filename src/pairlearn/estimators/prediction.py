@@ -360,6 +360,11 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         middles, _ = untouched(judged)
         tables = [judged, judged[~middles]] if middles.any() else [judged]
         corrected = [fair(getattr(self, "annotators_", ()), table) for table in tables]
+        if not all(rows.weight.any() for rows in corrected):
+            raise ValueError(
+                "no answer is left to measure with: everybody gives one answer to everything, or "
+                "guesses. Ask others"
+            )
         ends = np.concatenate([rows.ends for rows in corrected])
         needed, places = np.unique(ends, return_inverse=True)
         z = log_odds(needed)[places.reshape(ends.shape)]

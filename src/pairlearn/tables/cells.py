@@ -336,7 +336,7 @@ class ColumnChoice:
             if kind == "number" and name not in self.kinds and _counts_rows(column):
                 notes.append(
                     f"column {quote(name)} counts the rows, and is learnt from as a number: "
-                    f"leave it out by ignore={name} if it only names them"
+                    "leave it out (ignore) if it only names them"
                 )
         refuse_columns(unusable)
         if not kinds:
