@@ -144,6 +144,7 @@ def test_warnings() -> None:
     z, z_prime, labels = sample(rng, 500)
     assert not evaluate(z, z_prime, labels).warnings
     assert not evaluate(z, z_prime, labels, prior=truths(0.0)["prior"]).warnings
+    assert warned(evaluate(-z, -z_prime, labels), "the judgements contradict the decisions")
     assert warned(evaluate(z, z_prime, labels, prior=0.6), "the stated prior is 0.6 and the")
     assert warned(evaluate(z[:20], z_prime[:20], labels[:20]), "are worth 20 independent ones")
     # Two items that meet everybody make many pairs worth few.

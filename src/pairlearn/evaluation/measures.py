@@ -358,6 +358,12 @@ def _warnings(pairs: JudgedPairs, solutions: list[Decisions], threshold: float) 
             f"true and false positive rate differ by {gap:.3f} only, which can be chance: "
             "the decisions may have nothing to do with the classes"
         )
+    elif gap < 0:
+        warnings.append(
+            "the judgements contradict the decisions: an item called positive is more often a "
+            "negative one. Either these judgements have left and right exchanged, or the decisions "
+            "the classes"
+        )
     if pairs.prior is not None and pairs.has_similarity.any() and pairs.has_difference.any():
         free = fit_decisions(replace(pairs, prior=None), threshold)
         (implied,) = estimate_measures(free, [MEASURES["prior"]])
