@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from model_folders import answer
+from model_folders import answer, run
 from pairlearn import PairClassifier, PairLabels
 from pairlearn.annotators.measurement import fair
 from pairlearn.annotators.sides import sides_of
@@ -220,3 +220,4 @@ def test_where_sides_are_open_no_accuracy_is_printed(tmp_path: Path) -> None:
     for pairs in (files[1], alone):
         doubts = answer("evaluate", model, files[0], pairs)["warnings"]
         assert any("holds if ann answered as asked, and is otherwise" in d for d in doubts)
+        assert run("evaluate", model, files[0], pairs, "--at-least", 0.5).exit_code == 1

@@ -226,6 +226,8 @@ def evaluate(
         "warnings": warnings,
     }
     low = evaluation.accuracy.low
+    if any(manner.against for manner in getattr(request.classifier, "annotators_", ())):
+        low = min(low, 1 - evaluation.accuracy.high)  # nothing tells which side is right
     below = at_least is not None and not low >= at_least
     text = [*_text(request, evaluation, band, data | {"measured_on": held.words()})]
     if below:
