@@ -17,9 +17,10 @@ from pathlib import Path
 from statistics import fmean, pstdev
 
 from pairlearn.cli import app
-from pairlearn.paper import GRIDS, Record, RunStore, headline_counts
+from pairlearn.paper import GRIDS, RunStore, headline_counts
 from pairlearn.paper.cells import PUBLISHED, format_cell, table_order
 from pairlearn.paper.headline import Line, summarize_grid
+from pairlearn.paper.runs import Method
 from pairlearn.paper.store import read_records, read_sources
 from pairlearn.paper.tables import aligned
 
@@ -55,10 +56,13 @@ def main() -> None:
         for subset in ("paper", "stratified") if grid == "accuracy" else ("stratified",):
             folder = PAPER / "figures" / subset
             bench("figure", grid, f"--test-subset={subset}", f"--out={folder}", "--formats=png")
-    cifar10(read_records(RESULTS / "runs" / "cifar10.parquet"))
+    cifar10()
     counts = pairlearn("bench", "headline", f"--results={RESULTS}")
     (RESULTS / "headline.txt").write_text(counts, encoding="utf-8")
-    pages = {"README.md": [leaderboard()], "cifar10/README.md": [published_images(), noise()]}
+    pages = {
+        "README.md": [leaderboard()],
+        "cifar10/README.md": [other_priors(), published_images(), noise()],
+    }
     for page, made in pages.items():
         parts = (RESULTS / page).read_text(encoding="utf-8").split(MARK)
         parts[1::2] = [f"\n\n{part}\n\n" for part in made]
@@ -143,23 +147,45 @@ def noise() -> str:
     )
 
 
-def cifar10(records: list[Record]) -> None:
-    """Means over seeds of the runs on CIFAR-10, with and without the shift of the class prior."""
-    subsets = [f"{name}{shift}" for name in ("paper", "stratified") for shift in ("", "_shifted")]
-    rows = {}
-    for record in records:
-        key = record.run.method, record.run.prior
-        rows.setdefault(key, []).append([record.results[name] for name in subsets])
-        key = "annotator", record.run.prior
-        rows.setdefault(key, []).append([record.results[f"annotator_{name}"] for name in subsets])
-    lines = ["method,prior,runs," + ",".join(f"{name}_mean,{name}_std" for name in subsets)]
-    for (method, prior), results in rows.items():
-        # The annotator of a seed is the same for all methods.
-        different = sorted({tuple(result) for result in results})
-        columns = list(zip(*different, strict=True))
+SHIFTS = [f"{name}{shift}" for name in ("paper", "stratified") for shift in ("", "_shifted")]
+Places = dict[tuple[str, float, str], list[list[float]]]  # accuracies by network, prior and method
+
+
+def proper_images() -> Places:
+    """Accuracies of every run on CIFAR-10's proper images, with and without the prior's shift."""
+    places: Places = {}
+    for record in read_records(RESULTS / "runs" / "cifar10.parquet"):
+        run = record.run
+        for method, who in ((run.method, ""), ("annotator", "annotator_")):
+            results = [record.results[f"{who}{name}"] for name in SHIFTS]
+            # The annotator of a seed is the same for all methods.
+            if results not in (place := places.setdefault((run.model, run.prior, method), [])):
+                place.append(results)
+    return places
+
+
+def cifar10() -> None:
+    """Means over seeds of the runs on proper images, in full."""
+    lines = ["method,network,prior,runs," + ",".join(f"{name}_mean,{name}_std" for name in SHIFTS)]
+    for (network, prior, method), results in proper_images().items():
+        columns = zip(*results, strict=True)
         numbers = [f"{fmean(column):.6f},{pstdev(column):.6f}" for column in columns]
-        lines.append(f"{method},{prior},{len(different)}," + ",".join(numbers))
+        lines.append(",".join([method, network, str(prior), str(len(results)), *numbers]))
     (PAPER / "cifar10.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def other_priors() -> str:
+    """Proper images at the priors with one seed: every method and the annotator."""
+    header = ["prior", "method", "paper", "paper, shifted", "stratified", "stratified, shifted"]
+    rows = []
+    for (network, prior, method), (results, *more) in sorted(
+        proper_images().items(), key=lambda place: (place[0][1], place[0][2] == "annotator")
+    ):
+        if network == "resnet32":
+            assert not more, "one seed"
+            title = "the annotator" if method == "annotator" else Method.parse(method).title
+            rows.append([f"{prior:g}", title, *(f"{value:.3f}" for value in results)])
+    return aligned(header, rows)
 
 
 def bench(command: str, grid: str, *options: str) -> str:

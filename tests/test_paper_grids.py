@@ -141,6 +141,24 @@ def test_seeds_as_one_types_them(text: str, seeds: tuple[int, ...]) -> None:
     assert Selection.parse(seeds=text).seeds == seeds
 
 
+@pytest.mark.parametrize(
+    ("fields", "variant"),
+    [
+        ({}, ""),
+        ({"epochs": 40}, ""),
+        ({"model": "resnet32"}, "ResNet-32"),
+        ({"images": "published"}, "published images, ResNet-34"),
+        (
+            {"images": "published", "model": "resnet32", "epochs": 40},
+            "published images, ResNet-32, 40 epochs",
+        ),
+    ],
+)
+def test_tables_name_images_network_and_epochs(fields: dict[str, Any], variant: str) -> None:
+    run = Selection(datasets=("cifar10",), seeds=(0,)).of(GRIDS["accuracy"]).runs()[0]
+    assert replace(run, **fields).variant == variant
+
+
 def test_published_images_are_for_colour_sets(monkeypatch: pytest.MonkeyPatch) -> None:
     choice = Selection(datasets=("cifar10", "letter"), images="published", seeds=(0,))
     runs = choice.of(GRIDS["accuracy"]).runs()

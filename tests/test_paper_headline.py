@@ -59,6 +59,7 @@ def test_cifar10_counts_on_published_images_only_and_by_itself() -> None:
         ]
 
     proper, mixed = runs(), runs(images="published", model="resnet32")
+    proper += runs(model="resnet32")
     assert headline_counts("accuracy", proper) == {}
     counts = headline_counts("accuracy", [*mixed, *proper])
     before = "cifar10-resnet32-"
@@ -230,7 +231,8 @@ def test_the_table_of_the_results_page_is_made_of_the_runs(
     assert table.count("Likelihood-ABS ") == 8  # six sets, and CIFAR-10 on either images
     assert table in (RESULTS / "README.md").read_text(encoding="utf-8")
     page = (RESULTS / "cifar10" / "README.md").read_text(encoding="utf-8")
-    assert build.published_images() in page
+    for table in (build.other_priors(), build.published_images(), build.noise()):
+        assert table in page
 
 
 def test_the_command_prints_the_file_of_counts(

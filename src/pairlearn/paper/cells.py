@@ -144,7 +144,7 @@ class Cell:
 
     @property
     def dataset_title(self) -> str:
-        """The title of the data set, with the network for published images."""
+        """The title of the data set, with what else tells its runs apart."""
         return dataset_title(self.config.dataset, self.config.variant)
 
 
@@ -231,8 +231,8 @@ def condition_of(cell: Cell | PublishedCell) -> tuple[Any, ...]:
 def match(cells: Iterable[Cell], published: Iterable[PublishedCell]) -> dict[Cell, PublishedCell]:
     """The published cell of each of our cells that has one, in the order of the published.
 
-    Both kinds of CIFAR-10's images share a published cell, and so do both networks on published
-    images. Other cells that differ only in the network or the number of epochs are an error.
+    CIFAR-10's cells with either kind of images and either network share a published one. Other
+    cells that differ only in the network or the number of epochs are an error.
     """
     indexed = index_cells(cells, lambda c: (*condition_of(c), c.method, c.config.variant))
     ours = grouped(indexed.values(), lambda c: (condition_of(c), c.method))

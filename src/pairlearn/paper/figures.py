@@ -210,7 +210,7 @@ def _heat_maps(cells: Sequence[Cell]) -> Iterator[Panel]:
         limits = min(cell.mean for cell in group), max(cell.mean for cell in group)
         plot = partial(plot_robustness_heatmap, limits=limits)
         run = group[0].config
-        variant = f"-published-{run.model}" if run.variant else ""
+        variant = f"-{run.images}-{run.model}" if run.variant else ""
         within = f"{title}, prior {run.prior:g}"
         for method, members in grouped(group, lambda cell: cell.method.title).items():
             yield Panel(f"robustness-{run.dataset}{variant}", method, within, members, plot)

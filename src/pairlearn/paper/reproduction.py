@@ -23,6 +23,7 @@ from pairlearn.paper.cells import (
     describe,
     match,
 )
+from pairlearn.paper.runs import PUBLISHED_IMAGES
 from pairlearn.paper.tables import aligned
 
 BASE_TOLERANCE = 0.006
@@ -39,7 +40,7 @@ class ComparedCell:
 
     ``is_copy``: the published numbers repeat those of another noise and are no evidence.
     ``is_steady``: the method hardly depends on chance: supervised or with ABS. ``variant``:
-    the network, if ours is on published images.
+    as in :class:`Run`.
 
     Examples
     --------
@@ -188,7 +189,7 @@ _OK = {True: "yes", False: "NO", None: "–"}
 
 def is_comparable(item: Any) -> bool:
     """Whether a run or a compared cell uses the images of the published numbers."""
-    return item.dataset not in ON_OTHER_IMAGES or bool(item.variant)
+    return item.dataset not in ON_OTHER_IMAGES or item.variant.startswith(PUBLISHED_IMAGES)
 
 
 def tolerance(std: float, seeds: int, published_std: float) -> float:

@@ -22,6 +22,7 @@ from pairlearn.risks import RISKS, Risk, make_risk
 
 CORRECTIONS = ("none", "relu", "abs")
 GUIDED = "likelihood-guided"
+PUBLISHED_IMAGES = "published images"
 VARIANTS = (GUIDED, *LIKELIHOODS)
 
 _CORRECTION_TITLES = {"none": "Unbiased", "relu": "ReLU", "abs": "ABS", "guided": "ABS, guided"}
@@ -254,11 +255,16 @@ class Run:
 
     @property
     def variant(self) -> str:
-        """For published images: these words, the network, and epochs other than the set's."""
-        if self.images == "proper":
-            return ""
-        parts = ["published images", self.model.replace("resnet", "ResNet-")]
-        if self.dataset in SPECS and self.epochs != SPECS[self.dataset].epochs:
+        """What else tells runs on a data set apart: images, residual network, epochs.
+
+        Proper images, and on them the data set's own network, are not named; other epochs than the
+        data set's are for published images.
+        """
+        own, published = SPECS.get(self.dataset), self.images == "published"
+        parts = [PUBLISHED_IMAGES] if published else []
+        if published or (self.model.startswith("resnet") and own and self.model != own.model):
+            parts.append(self.model.replace("resnet", "ResNet-"))
+        if published and own and self.epochs != own.epochs:
             parts.append(f"{self.epochs} epochs")
         return ", ".join(parts)
 

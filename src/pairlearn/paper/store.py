@@ -237,9 +237,8 @@ def read_sources(paths: Iterable[Path]) -> list[Source]:
     For a folder with a folder ``runs``, such as results/, the files of all its folders are read. A
     file called like an experiment, ``accuracy`` or ``accuracy-PART``, belongs to that experiment;
     otherwise its runs decide. Runs of a cell that an earlier file fills are left out, unless they
-    are further seeds of the same configuration. CIFAR-10's proper images, and its published ones
-    with each network, are different cells. Raises StoreError if a file does not exist or cannot be
-    read, or if no file holds a run.
+    are further seeds of the same configuration. CIFAR-10's cells differ by images and network.
+    Raises StoreError if a file does not exist or cannot be read, or if no file holds a run.
     """
     paths = list(paths)
     sources: list[Source] = []
