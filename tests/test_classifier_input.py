@@ -13,7 +13,7 @@ from torch import nn
 from pairlearn import Judgements, PairLabels
 from pairlearn.data.simulation import simulate
 from pairlearn.estimators import PairClassifier
-from pairlearn.tables import PairTable
+from pairlearn.tables import ItemTable, PairTable
 
 RNG = np.random.default_rng(0)
 PAIRS = RNG.normal(size=(20, 2, 3))
@@ -222,3 +222,27 @@ def test_an_array_after_a_fit_with_names_is_told_how_to_have_them():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         plain.predict(data.items.features)
+
+
+@pytest.mark.parametrize(
+    "known",
+    [
+        X,
+        pd.DataFrame(X, columns=[*"abc"]),
+        pd.DataFrame(X, columns=[*"abc"]).assign(id=np.arange(40.0)),
+        ItemTable(np.arange(40.0), X),
+    ],
+)
+def test_whole_numbers_of_any_type_are_the_same_ids(known):
+    """pandas makes them floating numbers, or objects, where a column has gaps."""
+    expected = fit(ENDS, preprocessor=known).predict_proba([3, 5])
+    for ids in (ENDS * 1.0, ENDS.astype(object), (ENDS * 1.0).astype(object)):
+        model = fit(ids, preprocessor=known)
+        np.testing.assert_array_equal(model.predict_proba(ids[1:3, 1]), expected)
+        assert not model.unseen(np.array([[0, 1]]), X[:2], np.array(["0", "1"])).any()
+
+
+def test_ids_are_text_if_any_is():
+    names = np.array([*range(39), "x"], dtype=object)
+    model = fit(names[ENDS], preprocessor=ItemTable(names, X))
+    np.testing.assert_array_equal(model.predict_proba(["x"]), model.predict_proba(names[-1:]))

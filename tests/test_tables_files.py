@@ -191,6 +191,17 @@ def test_whole_numbers_with_gaps_are_ids(tmp_path: Path) -> None:
     )
     table = read_pairs(tmp_path / "p.parquet")
     assert table.left.tolist() == ["1", "2"] and table.right.tolist() == ["2", ""]
+    frame = pd.read_parquet(tmp_path / "p.parquet")
+    assert frame["right"].dtype == np.float64
+    assert PairTable(**{name: frame[name] for name in frame}, difference=None) == table
+
+
+def test_annotators_may_be_whole_numbers_with_gaps(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"left": [1, 2], "right": [2, 3], "same": [1, 0], "annotator": [7, None]})
+    frame.to_parquet(tmp_path / "p.parquet")
+    assert read_pairs(tmp_path / "p.parquet").annotator.tolist() == ["7", ""]
+    table = PairTable(*frame.to_numpy().T[:3], None, annotator=frame["annotator"])
+    assert table.annotator.tolist() == ["7", ""] and table.left.tolist() == [1, 2]
 
 
 def test_labels_beside_pairs_are_ignored() -> None:

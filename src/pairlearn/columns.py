@@ -1,7 +1,8 @@
 """Checked columns of ids, text and numbers, with errors that say where they are.
 
 Ids are 64-bit integers or numpy strings, compared exactly. Only the plain form of an integer is
-one: ``7`` but not ``007``, ``+7`` or ``7.0``, which stay text so that no two ids coincide.
+one: ``7`` but not ``007``, ``+7`` or ``7.0``, which stay text so that no two ids coincide. Whole
+numbers of a floating type are integers: so pandas stores those with gaps.
 """
 
 from __future__ import annotations
@@ -83,13 +84,13 @@ def first_rows(bad: Any) -> list[int]:
 def as_ids(name: str, values: Any, *, empty: bool = False) -> Ids:
     """Values as a column of ids: integers, or text if any is text; `empty` admits "".
 
-    Raises TableError for other types, such as floats, and RowError for a value that is empty or
-    cannot be stored in a file.
+    Raises TableError for other types, such as booleans, and RowError for a value that is empty,
+    no whole number, or cannot be stored in a file.
 
     Examples
     --------
-    >>> as_ids("left", [3, 1])
-    array([3, 1])
+    >>> as_ids("left", [3, 1]), as_ids("left", [3.0, 1.0])
+    (array([3, 1]), array([3, 1]))
     >>> as_ids("left", [3, "a"])
     array(['3', 'a'], dtype='<U1')
     """
@@ -116,13 +117,14 @@ def as_text(name: str, values: Any, *, empty: bool = True) -> NDArray[np.str_]:
 
 
 def _plain(name: str, values: Any) -> NDArray[Any]:
-    """Values as a numpy column of integers or of text."""
-    array = np.asarray(values)
+    """Values as a numpy column of integers or of text, in which missing ones are ""."""
+    array = whole_numbers(np.asarray(values))
     if array.ndim != 1:
         raise TableError(f"{name} must have shape (n,); got {array.shape}")
-    if array.dtype.kind == "O" or (array.dtype.kind == "U" and not isinstance(values, np.ndarray)):
+    if array.dtype.kind in "Of" or (array.dtype.kind == "U" and not isinstance(values, np.ndarray)):
         # Checked before conversion: a numpy string has lost a NUL at its end.
-        for row, value in enumerate(values):
+        cells = [whole_number(value) for value in np.asarray(values, dtype=object)]
+        for row, value in enumerate(cells):
             if isinstance(value, bool) or not isinstance(value, (str, int, np.integer)):
                 actual = f"{quote(value)}, of {type(value).__name__}"
                 raise RowError(row, f"{name} is {actual}; give integers or text")
@@ -130,12 +132,38 @@ def _plain(name: str, values: Any) -> NDArray[Any]:
                 raise RowError(row, f"{name} is {quote(value)}, with a NUL; remove it")
             if isinstance(value, str) and len(value) > MAX_LENGTH:
                 raise too_long(name, row, len(value))
-        array = np.asarray([str(value) for value in values], dtype=np.str_)
-    if len(array) == 0 and array.dtype.kind == "f":
-        return array.astype(np.int64)
+        array = np.asarray([str(value) for value in cells], dtype=np.str_)
     if array.dtype.kind not in "iuU":
         raise TableError(f"{name} must be integers or text; got {array.dtype}")
     return array
+
+
+def whole_numbers(array: NDArray[Any]) -> NDArray[Any]:
+    """Integers for numbers, also as objects, if all of them are whole; else the array as it is."""
+    if array.dtype.kind == "O":
+        cells = [whole_number(value) for value in array.ravel()]
+        if any(isinstance(c, bool) or not isinstance(c, (int, np.integer)) for c in cells):
+            return array
+        integers = np.asarray(cells).reshape(array.shape)
+        return integers if integers.dtype.kind == "i" else array
+    if array.dtype.kind == "f" and (array == np.round(array)).all():
+        return array.astype(np.int64) if (abs(array) < 2.0**63).all() else array
+    return array
+
+
+def whole_number(value: Any) -> Any:
+    """An integer for a floating number that is whole, "" for a missing value; else the value.
+
+    Examples
+    --------
+    >>> [whole_number(value) for value in (7.0, 7.5, "7.0", None)]
+    [7, 7.5, '7.0', '']
+    """
+    if value is None or value is getattr(sys.modules.get("pandas"), "NA", None):
+        return ""
+    if isinstance(value, (float, np.floating)):
+        return "" if value != value else int(value) if value.is_integer() else value
+    return value
 
 
 def check_text(name: str, text: NDArray[np.str_], *, empty: bool) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.annotators.scale import RANGES, scale_of
-from pairlearn.columns import Floats, Indices, Mask
+from pairlearn.columns import Floats, Indices, Mask, whole_number
 from pairlearn.judgements import Judgements
 from pairlearn.labels import PairLabels
 
@@ -40,7 +40,7 @@ def named(annotator: Any) -> NDArray[np.str_]:
     """Names of annotators as text, "" where missing."""
     names = np.asarray(annotator)
     if names.dtype.kind in "Of":
-        names = np.array(["" if name is None or name != name else str(name) for name in names])
+        names = np.array([str(whole_number(name)) for name in names])
     return names.astype(np.str_)
 
 

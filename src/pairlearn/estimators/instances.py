@@ -25,6 +25,8 @@ from pairlearn.columns import (
     find_rows,
     first_rows,
     locate_errors,
+    whole_number,
+    whole_numbers,
 )
 from pairlearn.estimators.features import FeatureStep, is_frame
 
@@ -62,7 +64,7 @@ def read_pairs(
             f"pairs of shape {array.shape} are ids and need a preprocessor that knows their "
             "features: an array whose rows they are, a table with an index, or a function"
         )
-    ids, ends = np.unique(array, return_inverse=True)
+    ids, ends = np.unique(_as_known(array, preprocessor), return_inverse=True)
     features = look_up(preprocessor, ids, step)
     return features, ends.reshape(-1, 2).astype(np.int64), ids
 
@@ -77,10 +79,20 @@ def read_instances(name: str, x: Any, preprocessor: Any, step: FeatureStep) -> N
         return _checked(name, step.numbers(x))
     array = np.asarray(x)
     if array.ndim == 1 and (preprocessor is not None or step.own is not None):
-        return look_up(preprocessor, array, step)
+        return look_up(preprocessor, _as_known(array, preprocessor), step)
     if array.ndim < 2:
         raise ValueError(f"{name} must have shape (m, d, ...); got {array.shape}")
     return _checked(name, step.numbers(array))
+
+
+def _as_known(ids: NDArray[Any], preprocessor: Any) -> NDArray[Any]:
+    """Ids as tables have them: integers, or text if any is; for a function, as they are."""
+    if preprocessor is None or callable(preprocessor):
+        return ids
+    ids = whole_numbers(ids)
+    if ids.dtype.kind == "O" and 0 < sum(isinstance(one, str) for one in ids.flat) < ids.size:
+        return np.array([str(whole_number(one)) for one in ids.flat]).reshape(ids.shape)
+    return ids
 
 
 def _checked(name: str, features: NDArray[Any], ids: NDArray[Any] | None = None) -> NDArray[Any]:

@@ -12,7 +12,15 @@ import torch
 from numpy.typing import NDArray
 
 from pairlearn import kinds
-from pairlearn.columns import Floats, Indices, Mask, as_floats, first_rows, two_classes
+from pairlearn.columns import (
+    Floats,
+    Indices,
+    Mask,
+    as_floats,
+    first_rows,
+    two_classes,
+    whole_numbers,
+)
 from pairlearn.estimators.features import FeatureStep, in_order
 from pairlearn.estimators.instances import (
     CHUNK,
@@ -294,8 +302,8 @@ def read_table(
     rows = np.arange(len(features), len(features) + len(instances))
     known = Judgements.about_items("label", rows, is_positive)
     if ids is not None:
-        names = np.asarray(x).astype(np.str_) if np.ndim(x) == 1 else [""] * len(instances)
-        ids = np.concatenate([ids, names])
+        names = whole_numbers(np.asarray(x)) if np.ndim(x) == 1 else [""] * len(instances)
+        ids = np.concatenate([ids, np.asarray(names).astype(np.str_)])
     features = np.concatenate([features, instances])
     return Table.of(features, statements, known, classes=classes, step=step, ids=ids)
 

@@ -89,7 +89,7 @@ def convert(
     from pyarrow import types
 
     column = _decode(cells if isinstance(cells, pyarrow.Array) else text_array(cells))
-    column = _integers(column) if kind == "id" else column
+    column = _integers(column) if kind in ("id", "text") else column
     if types.is_boolean(column.type) and kind in ("number", "word"):
         column = column.cast(pyarrow.int8())
     text, whole = _is_text(column.type), types.is_integer(column.type)

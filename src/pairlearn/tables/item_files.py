@@ -268,7 +268,7 @@ def _npy_batches(path: Path, ids: Path | None) -> Iterator[ItemTable]:
         raise TableError(f"{path} has no {'features' if m else 'rows'}")
     known: Any = None
     if ids is not None:
-        array = _map_npy(ids, "ids have shape (m,)", 1, "ids are integers or text", "iuU")
+        array = _map_npy(ids, "ids have shape (m,)", 1, "ids are integers or text", "iufU")
         if len(array) != m:
             raise TableError(f"{ids} has {len(array)} ids, but {path} has {m} rows")
         with locate_errors(lambda row: f"{ids}, row {row + 1}"):
