@@ -13,7 +13,7 @@ from torch import nn
 from pairlearn import Judgements, PairLabels
 from pairlearn.data.simulation import simulate
 from pairlearn.estimators import PairClassifier
-from pairlearn.tables import ItemTable, PairTable
+from pairlearn.tables import ItemTable, PairTable, TableError
 
 RNG = np.random.default_rng(0)
 PAIRS = RNG.normal(size=(20, 2, 3))
@@ -176,6 +176,28 @@ def test_predict_checks_instances_in_scikit_learns_words():
         classifier.predict(PAIRS)
     with pytest.raises(ValueError, match=r"instances of shape \(2,\), but PairClassifier"):
         classifier.score(PAIRS[:, :, :2], LABELS)
+
+
+@pytest.mark.parametrize("value", [10**400, -(10**6000)], ids=["large", "unprintable"])
+def test_integers_beyond_floating_point_are_named(value):
+    size = rf"has about {'-' * (value < 0)}1e\d+ in row 1"
+    rows, frame = [[0, 0, 0], [0, value, 1]], pd.DataFrame(X, columns=[*"abc"])
+    new = pd.DataFrame(rows, columns=[*"abc"])
+    with pytest.raises(ValueError, match=f"X {size}, column 1, too large .*: rescale it"):
+        fit().predict_proba(rows)
+    with pytest.raises(ValueError, match=f"X {size}, column 'b'"):
+        fit(ENDS, preprocessor=frame).predict_proba(new)
+    gaps = frame.assign(c=[None, *X[1:, 2]])
+    with pytest.raises(ValueError, match=f"the table {size}, column 'b'"):
+        fit(ENDS, preprocessor=gaps).predict_proba(new)
+    with pytest.raises(ValueError, match=f"pairs {size}, column 0"):
+        fit([[[0], [1]], [[value], [0]]], LABELS[:2])
+    with pytest.raises(ValueError, match=f"labels {size}, column 0"):
+        fit(PAIRS[:2], [[0.5, 0], [value, 0]])
+    with pytest.raises(ValueError, match=f"sample_weight {size}, too large"):
+        fit(PAIRS[:2], LABELS[:2], {"sample_weight": [1, value]})
+    with pytest.raises(TableError, match="similarity must be numbers: int too large"):
+        PairTable([1], [2], [value], None)
 
 
 def test_columns_of_data_frames_are_found_by_name():

@@ -7,6 +7,7 @@ numbers of a floating type are integers: so pandas stores those with gaps.
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -70,9 +71,11 @@ def locate_errors(place: Callable[[Any], str] = row_number, start: int = 0) -> I
 
 
 def quote(value: object) -> str:
-    """Format a value for a message: text in quotes, and cut if it is long."""
+    """Format a value for a message: text in quotes, cut if it is long, and no endless digits."""
     if isinstance(value, str):
         return repr(value if len(value) <= 40 else value[:30] + "…")
+    if isinstance(value, int) and abs(value) > 10**40:  # Python prints no more than 4,300 digits
+        return f"about {'-' * (value < 0)}1e{math.log10(abs(value)):.0f}"
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
@@ -323,6 +326,25 @@ def as_floats(values: Any) -> Floats:
     if is_tensor(values):
         values = values.detach().double().cpu().numpy()
     return np.asarray(values, dtype=np.float64)
+
+
+@contextmanager
+def refuse_huge(name: str, values: Any) -> Iterator[None]:
+    """Turn an OverflowError within a block into a ValueError that names the largest integer.
+
+    ``values`` are an array, a list or a data frame.
+    """
+    try:
+        yield
+    except OverflowError:
+        names, cells = getattr(values, "columns", None), np.asarray(values, dtype=object)
+        integers = [(p, value) for p, value in np.ndenumerate(cells) if isinstance(value, int)]
+        place, value = max(integers, key=lambda cell: abs(cell[1]))
+        column = place[-1] if names is None else quote(names[place[-1]])
+        where = f"row {place[0]}" + f", column {column}" * (len(place) > 1)
+        raise ValueError(
+            f"{name} has {quote(value)} in {where}, too large for floating point: rescale it"
+        ) from None
 
 
 def is_tensor(values: Any) -> TypeGuard[Tensor]:

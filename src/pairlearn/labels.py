@@ -278,7 +278,7 @@ def _floats(name: str, values: Any) -> Any:
         if array.dtype in (np.float32, np.float64):
             return array
         return array.astype(np.float32 if array.dtype == np.float16 else np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"{name} must be numbers: {error}") from None
 
 

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from pairlearn.columns import TableError, locate_errors, quote
+from pairlearn.columns import TableError, locate_errors, quote, refuse_huge
 from pairlearn.tables.cells import UNNAMED, ColumnChoice, ColumnKind, no_name, read_values
 from pairlearn.tables.encoder import ItemEncoder, unused_columns
 
@@ -143,7 +143,8 @@ def _cells(frame: Any) -> dict[str, Any]:
     cells, bad = {}, {}
     for name in _names_of(frame) or ():
         try:
-            column = pyarrow.chunked_array(pyarrow.array(frame[name], from_pandas=True))
+            with refuse_huge("the table", frame):
+                column = pyarrow.chunked_array(pyarrow.array(frame[name], from_pandas=True))
             cells[name] = column.combine_chunks()
         except (pyarrow.ArrowException, TypeError) as error:
             bad[name] = str(error)

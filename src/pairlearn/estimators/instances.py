@@ -25,6 +25,7 @@ from pairlearn.columns import (
     find_rows,
     first_rows,
     locate_errors,
+    refuse_huge,
     whole_number,
     whole_numbers,
 )
@@ -196,12 +197,13 @@ def checked_numbers(name: str, values: NDArray[Any]) -> NDArray[Any]:
     """An array as real numbers; objects and text are converted if they are numbers."""
     if values.dtype.kind in "fiub":
         return values
-    try:
-        if values.dtype.kind == "c":
-            raise ValueError("complex numbers")
-        return values.astype(np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} must be numbers: {error}") from None
+    with refuse_huge(name, values):
+        try:
+            if values.dtype.kind == "c":
+                raise ValueError("complex numbers")
+            return values.astype(np.float64)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{name} must be numbers: {error}") from None
 
 
 def _refuse_unknown(ids: NDArray[Any], unknown: Mask, where: str) -> None:

@@ -19,7 +19,7 @@ from torch import nn
 
 from pairlearn.annotators.answers import named, untouched
 from pairlearn.annotators.measurement import fair
-from pairlearn.columns import Floats, Indices, Mask, first_rows
+from pairlearn.columns import Floats, Indices, Mask, first_rows, refuse_huge
 from pairlearn.estimators import instances
 from pairlearn.estimators.features import FeatureStep, check_width, is_frame
 from pairlearn.estimators.parameters import flattens, is_scikit_learn
@@ -260,7 +260,8 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 "X.reshape(1, -1) if it is one instance"
             )
         elif not ids and self.features is None and len(self.instance_shape_) == 1:
-            return self._validated(x, step)
+            with refuse_huge("X", x):
+                return self._validated(x, step)
         features = instances.read_instances("X", x, self.preprocessor, step)
         if features.shape[1:] != self.instance_shape_:
             raise ValueError(

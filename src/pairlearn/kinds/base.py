@@ -82,7 +82,7 @@ class Column:
         if not self.words:
             try:
                 return np.asarray(values, dtype=np.float64)
-            except (TypeError, ValueError) as error:
+            except (TypeError, ValueError, OverflowError) as error:
                 raise TableError(f"{self.name} must be numbers: {error}") from None
         if array.dtype.kind in "UO":
             words = array if array.dtype.kind == "U" else np.array([*map(self._word, array)], "U")
