@@ -308,7 +308,7 @@ def test_every_unusable_column_is_in_one_message(tmp_path: Path) -> None:
         f"{tmp_path / 'items.csv'}: cannot be learnt from: 'key' has another value in every row, "
         "as an id has; 'customer_id' has another value in every row, as an id has; 'face' holds "
         "names of files: give their folder in place of the table. Drop them: "
-        "ignore=key,customer_id,face; or say what they hold: kinds=key:category"
+        "ignore=key,customer_id,face; or say what 'key' holds: kinds=key:number, or text"
     )
     assert kinds(text, tmp_path, ignore=["key", "customer_id", "face"]) == {}
     path = tmp_path / "items.parquet"

@@ -13,7 +13,14 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from pairlearn.columns import TableError, locate_errors, quote, refuse_huge
-from pairlearn.tables.cells import UNNAMED, ColumnChoice, ColumnKind, no_name, read_values
+from pairlearn.tables.cells import (
+    UNNAMED,
+    ColumnChoice,
+    ColumnKind,
+    UnusableColumns,
+    no_name,
+    read_values,
+)
 from pairlearn.tables.encoder import ItemEncoder, unused_columns
 
 
@@ -101,11 +108,14 @@ class FeatureStep:
         """Fit an encoder if columns hold more than numbers."""
         if all(_is_plain(column) for column in cells.values()):
             return
-        kinds, notes = ColumnChoice().kinds_of(cells, typed=True)
+        try:
+            kinds, notes = ColumnChoice().kinds_of(cells, typed=True)
+            with locate_errors():
+                self.fitted = ItemEncoder.fit(kinds, read_values(kinds, cells))
+        except UnusableColumns as error:
+            raise error.in_frame() from None
         for note in notes:
             warnings.warn(note, ColumnsWarning, stacklevel=2)
-        with locate_errors():
-            self.fitted = ItemEncoder.fit(kinds, read_values(kinds, cells))
         self.names = np.array(self.fitted.names, dtype=object)
 
     def _by_own(self, raw: Any) -> NDArray[Any]:

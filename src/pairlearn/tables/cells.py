@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -336,9 +337,10 @@ class ColumnChoice:
             if kind == "number" and name not in self.kinds and _counts_rows(column):
                 notes.append(
                     f"column {quote(name)} counts the rows, and is learnt from as a number: "
-                    "leave it out (ignore) if it only names them"
+                    "leave it out if it only names them"
                 )
-        refuse_columns(unusable)
+        if unusable:
+            raise UnusableColumns(unusable)
         if not kinds:
             raise TableError(f"no features: {'; '.join(left_out)}")
         return kinds, tuple(left_out + notes)
@@ -354,14 +356,25 @@ def list_names(names: Sequence[str], most: int) -> str:
     return ", ".join(map(quote, names[:most])) + ", …" * (len(names) > most)
 
 
-def refuse_columns(unusable: Mapping[str, str]) -> None:
-    """Raise a TableError with the reason for every unusable column, and what to do."""
-    if unusable:
+class UnusableColumns(TableError):
+    """Columns that cannot be learnt from, each with the reason."""
+
+    def __init__(self, unusable: Mapping[str, str]) -> None:
+        self.names = [*unusable]
         reasons = "; ".join(f"{quote(name)} {reason}" for name, reason in unusable.items())
-        them, they = ("it", "it holds") if len(unusable) == 1 else ("them", "they hold")
-        raise TableError(
-            f"cannot be learnt from: {reasons}. Drop {them}: ignore={','.join(unusable)}; or say "
-            f"what {they}: kinds={next(iter(unusable))}:category"
+        self.reasons, self.them = reasons, "it" if len(unusable) == 1 else "them"
+        named, first = shlex.quote(",".join(self.names)), self.names[0]
+        kinds = shlex.quote(f"{first}:number")
+        super().__init__(
+            f"cannot be learnt from: {reasons}. Drop {self.them}: ignore={named}; or say what "
+            f"{quote(first)} holds: kinds={kinds}, or text"
+        )
+
+    def in_frame(self) -> TableError:
+        """The error for a data frame, which has no such options."""
+        return TableError(
+            f"cannot be learnt from: {self.reasons}. Drop {self.them}, as in "
+            f"drop(columns={self.names}), or turn {self.them} into numbers"
         )
 
 

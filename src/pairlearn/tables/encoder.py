@@ -20,10 +20,10 @@ from pairlearn.tables.cells import (
     MOST_CATEGORIES,
     PIXELS,
     ColumnKind,
+    UnusableColumns,
     Values,
     list_names,
     read_values,
-    refuse_columns,
 )
 
 PERIODS = {"year": 365.2425, "week": 7.0, "day": 1.0}
@@ -179,7 +179,8 @@ class ItemEncoder:
                 columns.append(_fit_column(name, kind, values[name]))
             except ValueError as error:
                 unusable[name] = str(error)
-        refuse_columns(unusable)
+        if unusable:
+            raise UnusableColumns(unusable)
         return cls(tuple(columns))
 
     @property
