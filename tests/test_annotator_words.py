@@ -123,6 +123,25 @@ def test_rivals_weigh_the_same_and_are_said_to_be_rivals(tmp_path: Path) -> None
     assert "either side could be right: ann and bob against cy. They count the same" in done.stderr
 
 
+def test_a_mean_of_doubtful_answers_is_warned_of(tmp_path: Path) -> None:
+    people = {"ann": "honest", "bob": "constant", "cy": "honest", "dan": "honest"}
+    write(tmp_path, people, seed=1)
+    project, out = tmp_path / "project", tmp_path / "out.csv"
+    assert annotate("init", project, tmp_path / "items.csv", "--pairs", 5).exit_code == 0
+    assert annotate("import", project, tmp_path / "pairs.csv").exit_code == 0
+    for rule in ("mean", "median"):
+        done = annotate("export", project, out, "--aggregate", rule, "--force")
+        assert done.stderr.count("warning") == 1 and "reliability of" not in done.stdout
+        assert f"bob: gives one answer to everything. The {rule} counts these" in done.stderr
+        assert "--without bob leaves them out" in done.stderr
+    for options in (
+        ("--aggregate", "reliability"),
+        ("--aggregate", "mean", "--without", "bob"),
+        (),
+    ):
+        assert not annotate("export", project, out, *options, "--force").stderr
+
+
 def test_fit_says_of_annotators_what_it_learnt_and_not_what_check_saw() -> None:
     data: Any = SimpleNamespace(
         items=SimpleNamespace(notes=()),

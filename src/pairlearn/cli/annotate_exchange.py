@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -87,7 +88,7 @@ def export(
         exported.write(out)
     if uneven and not weighted:
         typer.echo("warning: these pairs were not drawn at random; weights are left out", err=True)
-    crowd = crowd_of(answers if aggregate == "reliability" else [])
+    crowd = crowd_of(answers if aggregate else [])
     data: dict[str, Any] = {
         "file": str(out),
         "rows": len(kept) if as_lines else len(exported.table),
@@ -95,20 +96,16 @@ def export(
         "undecided": exported.undecided,
         "infeasible": exported.infeasible,
         "weights": weighted,
-        "reliability": crowd.weights(),
+        "reliability": crowd.weights() if aggregate == "reliability" else {},
         "mixed_in": mixed_in,
         "overruled": len(kept) - len(answers),
         "answers": asked,
         "levels": levels if asked == "graded" else {},
     }
     numbers = sum(map(exchange.in_numbers, answers)) if asked == "graded" else 0
-    warnings = [
-        f"annotators contradict each other, and either side could be right: {doubt.words}. They "
-        "count the same; look at some of these pairs yourself, or have other people judge them"
-        for doubt in crowd.doubts()
-        if doubt.code == "rival-annotators"
-    ]
-    text = [_export_summary(data, numbers), *_reliabilities(crowd)]
+    warnings = [*_doubts(crowd, aggregate)]
+    text = [_export_summary(data, numbers)]
+    text += _reliabilities(crowd) if aggregate == "reliability" else []
     return Output(data | {"warnings": warnings}, text, warnings=warnings)
 
 
@@ -135,6 +132,29 @@ def _export_summary(data: dict[str, Any], numbers: int) -> str:
     if data["overruled"]:
         line += "; {overruled:,} answers overruled by the supervisor"
     return line.format(numbers=numbers, **data)
+
+
+def _doubts(crowd: Crowd, rule: str | None) -> Iterator[str]:
+    """Warnings about annotators whom `status` marks, as far as the rule does not see to them."""
+    doubts = {doubt.code: doubt for doubt in crowd.doubts()}
+    if rivals := doubts.pop("rival-annotators", None):
+        yield (
+            f"annotators contradict each other, and either side could be right: {rivals.words}. "
+            "They count the same; look at some of these pairs yourself, or have other people "
+            "judge them"
+        )
+    if contrary := doubts.pop("contrary-annotators", None):
+        yield (
+            f"somebody has left and right exchanged: {contrary.words}. Ask who, and leave them "
+            "out (--without)"
+        )
+    names = [*dict.fromkeys(name for doubt in doubts.values() for name in doubt.names)]
+    if names and rule != "reliability":
+        yield (
+            f"{crowd.described(names)}. The {rule} counts these answers like all others: "
+            "--aggregate reliability counts them less, --without "
+            f"{shlex.quote(','.join(names))} leaves them out"
+        )
 
 
 def _reliabilities(crowd: Crowd) -> Iterator[str]:
