@@ -71,6 +71,14 @@ def test_a_share_of_guesses_that_could_be_anything_is_not_told() -> None:
     wide = Manner("ann", 40, random=0.47, random_error=0.2)
     assert wide.words().startswith("too little to tell how many of the answers are guesses")
     assert "guesses (" in replace(wide, random_error=0.05).words()
+    # Honest people with few answers: of one in forty nobody can tell that it is one.
+    few = Manner("ann", 20, random=0.03, random_error=0.15)
+    assert few.words().startswith("too little to tell how many of the answers are guesses")
+    assert (
+        "3% of the answers are guesses (0% to 7%)"
+        in replace(few, answers=80, random_error=0.02).words()
+    )
+    assert "guesses" not in replace(few, random=0.0).words()
 
 
 def test_nobody_and_nothing() -> None:

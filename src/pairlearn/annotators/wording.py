@@ -9,8 +9,11 @@ from pairlearn.annotators.scale import LEAST_LEAN
 if TYPE_CHECKING:
     from pairlearn.annotators.manner import Manner, Phrase
 
-WIDE = 0.5
-"""Width of an interval of the share of guesses from which on it is not reported."""
+WIDE, WIDE_FROM_NONE = 0.5, 0.15
+"""Widths of an interval of the share of guesses from which on it is not reported: of any, and of
+one that begins at none."""
+FEW = 0.02
+"""Share of guesses that is as good as none."""
 
 
 def phrases_of(manner: Manner) -> list[Phrase]:
@@ -24,11 +27,13 @@ def phrases_of(manner: Manner) -> list[Phrase]:
     low = max(manner.guesses - 1.96 * manner.guesses_error, 0)
     high = min(manner.guesses + 1.96 * manner.guesses_error, 1)
     phrases: list[Phrase] = []
-    if manner.random_error and high - low > WIDE:
+    some = manner.guesses >= FEW
+    wide = WIDE_FROM_NONE if some and low < FEW else WIDE
+    if manner.random_error and high - low > wide:
         phrases.append(("too little to tell how many of the answers are guesses", {}))
     elif manner.guesses >= 0.8:
         return [("answers are hardly related to the pairs", {})]
-    elif manner.guesses >= 0.02:
+    elif some:
         values = {"share": _share(manner.guesses), "low": low, "high": high}
         text = "{share} of the answers are guesses"
         if manner.random_error:
