@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from textwrap import fill
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 _SCALE = "log of error"
 _ACCURACY_TICKS = (0.2, 0.5, 0.7, 0.8, 0.85, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998, 0.999)
 _PUBLISHED: dict[str, Any] = {"color": GREY, "marker": "|"}
+_LEAST_WIDTH, _LINE = 4.2, 0.16  # inches: of a figure with one panel, and of a line of text
+_LETTERS = 15  # of a title in an inch
 _LEAST_ERROR = 5e-4  # an error of 0 cannot be drawn on a logarithmic axis
 
 
@@ -225,8 +228,9 @@ def draw_figures(grid: str, cells: Sequence[Cell]) -> list[tuple[str, Figure]]:
 
 def _figure(grid: str, parts: Sequence[Panel]) -> Figure:
     """A figure of several panels with a common title."""
-    spread = {"accuracy": f"; bars {SPREAD}", "robustness": ""}.get(grid, f"; bands {SPREAD}")
-    title = f"{parts[0].within}, {parts[0].cells[0].test_subset} test subset{spread}"
+    title = f"{parts[0].within}, {parts[0].cells[0].test_subset} test subset"
+    if grid != "robustness" and any(len(cell.seeds) > 1 for part in parts for cell in part.cells):
+        title += f"; {'bars' if grid == 'accuracy' else 'bands'} {SPREAD}"
     if grid == "robustness":
         figure = _compose(parts, (2.3, 2.3), title, columns=9, share_rows=True)
         heat_map = figure.axes[0].collections[0]  # all have the same scale
@@ -269,13 +273,15 @@ def _compose(
     rows = -(-len(parts) // columns)
     columns = -(-len(parts) // rows)
     width = columns * size[0] + (1 if share_rows else columns) * label_width
-    figure = Figure((width, rows * size[1] + 0.5), layout="constrained")
+    stretch = max(1.0, _LEAST_WIDTH / width)
+    width *= stretch
+    figure = Figure(layout="constrained")
     grid = figure.subplots(rows, columns, squeeze=False)
     for ax in grid.flat[len(parts) :]:
         ax.set_visible(False)
     labelled: dict[str, Any] = {}
     for number, (part, ax) in enumerate(zip(parts, grid.flat, strict=False)):
-        part.plot(part.cells, ax).set_title(part.title)
+        part.plot(part.cells, ax).set_title(fill(part.title, int(_LETTERS * size[0] * stretch)))
         if number % columns:
             ax.set_ylabel("")
             if share_rows:
@@ -284,13 +290,16 @@ def _compose(
             ax.set_xlabel("")
         handles, labels = ax.get_legend_handles_labels()
         labelled |= dict(zip(labels, handles, strict=True))
+    lines = -(-len(labelled) // max(1, int(width / 1.75)))
     if labelled:
-        lines = -(-len(labelled) // max(1, int(width / 1.75)))
         figure.legend(
             list(labelled.values()),
             list(labelled),
             loc="outside lower center",
             ncols=-(-len(labelled) // lines),
         )
-    figure.suptitle(title)
+    heading = fill(title, int(_LETTERS * width))
+    texts = lines + heading.count("\n") + max(ax.get_title().count("\n") for ax in figure.axes)
+    figure.set_size_inches(width, rows * size[1] * stretch**0.5 + 0.35 + _LINE * texts)
+    figure.suptitle(heading)
     return figure

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pairlearn.paper.cells import Cell, index_cells, table_order
+from pairlearn.paper.cells import Cell, format_cell, index_cells, table_order
 from pairlearn.paper.runs import Method, grouped, method_order
 from pairlearn.paper.statements import SIBLING_METHODS, STATEMENTS, question_of
 
@@ -106,7 +106,7 @@ def siblings_table(cells: Sequence[Cell]) -> Table:
         place = SIBLING_METHODS.index(method) if known else len(SIBLING_METHODS)
         return list(STATEMENTS).index(question_of(method)), place
 
-    origin = f"mean ± standard deviation over {_seeds(cells)}" if cells else "no cells"
+    origin = _seeds(cells) if cells else "no cells"
     rows = []
     for method in sorted(dict.fromkeys(method for method, _ in groups), key=order):
         question, title = STATEMENTS[question_of(method)].question, Method.parse(method).title
@@ -177,7 +177,7 @@ def _crossed(
         if key not in indexed:
             return "–"
         cell = indexed[key]
-        text = f"{cell.mean:.3f} ± {cell.std:.3f}"
+        text = format_cell(cell)
         is_best = cell.method.is_weak and round(cell.mean, 3) == best[contest(key)]
         return f"**{text}**" if is_best else text
 
@@ -185,7 +185,7 @@ def _crossed(
         [block_key[-1], row_key[-1], *(entry((block_key, row_key, name)) for name in columns)]
         for block_key, row_key in sorted({key[:2] for key in indexed})
     ]
-    origin = f" (mean ± standard deviation over {_seeds(cells)})"
+    origin = f" ({_seeds(cells)})"
     if subsets := " and ".join(dict.fromkeys(cell.test_subset for cell in cells)):
         origin += f", {subsets} test subset"
     return Table(f"{caption}{origin}", (*stubs, *columns), rows)
@@ -194,8 +194,9 @@ def _crossed(
 def _seeds(cells: Sequence[Cell]) -> str:
     counts = sorted({len(cell.seeds) for cell in cells})
     if counts == [1]:
-        return "1 seed"
-    return " ".join(["–".join(map(str, counts[:: max(1, len(counts) - 1)])), "seeds"]).strip()
+        return "one seed"
+    several = "–".join(map(str, counts[:: max(1, len(counts) - 1)]))
+    return f"mean ± standard deviation over {several} seeds".replace("  ", " ")
 
 
 def aligned(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
