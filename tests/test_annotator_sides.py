@@ -87,6 +87,36 @@ def test_known_classes_decide_between_two() -> None:
         assert sides_of(Judgements.concatenate([judged, wrong]), x).exchanged == ("bob",)
 
 
+def with_classes(judged: Judgements, positive: Any, count: int) -> Judgements:
+    known = Judgements.about_items("label", np.arange(count), positive[:count])
+    return Judgements.concatenate([judged, known])
+
+
+def test_twenty_known_classes_decide_against_most_people() -> None:
+    for seed in range(5):
+        x, positive, judged = crowd("bob cy", 3, 90, seed)
+        sides = sides_of(with_classes(judged, positive, 20), x)
+        assert sides.exchanged == ("bob", "cy") and sides.by_classes
+        sides = sides_of(with_classes(judged, ~positive, 20), x)
+        assert sides.exchanged == ("ann",) and sides.by_classes
+
+
+def test_few_known_classes_against_most_people_leave_it_open() -> None:
+    for seed in range(5):
+        x, positive, judged = crowd("bob cy", 3, 90, seed)
+        sides = sides_of(with_classes(judged, positive, 6), x)
+        assert sides.exchanged in ((), ("bob", "cy"))
+        one = Judgements.about_items("label", np.arange(30), np.arange(30) == 0)
+        assert not sides_of(Judgements.concatenate([judged, one]), x).by_classes
+
+
+def test_known_classes_do_not_turn_people_who_agree() -> None:
+    for seed in range(5):
+        x, positive, judged = crowd("", 3, 90, seed)
+        for classes in (positive, ~positive):
+            assert not sides_of(with_classes(judged, classes, 60), x).others
+
+
 def test_guesses_leans_and_the_order_of_a_pair_are_no_exchange() -> None:
     rng = np.random.default_rng(0)
     for seed in range(10):
@@ -161,7 +191,8 @@ def test_of_two_people_it_stays_open_who_exchanges_sides(shared: bool) -> None:
 def test_classes_that_fit_is_given_decide_between_two() -> None:
     x, positive, judged = crowd("ann", 2, 100)
     model = PairClassifier(model="linear", random_state=0)
-    with pytest.warns(SidesWarning, match="of ann have left and right exchanged") as caught:
+    by = "of ann have left and right exchanged, compared to the known classes:"
+    with pytest.warns(SidesWarning, match=by) as caught:
         model.fit(x, judged, labelled=(x[:40], positive[:40].astype(int)))
     assert len(caught) == 1  # classes and differences, put right, agree
     assert np.mean((model.predict(x) == 1) == positive) > 0.9

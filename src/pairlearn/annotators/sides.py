@@ -4,8 +4,8 @@ Honest differences are c = g(x') − g(x), with the same g for everybody: a Gaus
 of a smooth function of the features, where these are known, and of a value of each item. From the
 answers of all others it predicts those of one annotator, be they about the same pairs, other pairs
 of the same items, or similar items. Whoever answers the opposite has left and right exchanged,
-compared to the others. Most people decide, or known classes; if as many people do it one way as the
-other, nothing tells who is right.
+compared to the others. Known classes decide who is right, by how g ranks these items, or else most
+people; if as many people do it one way as the other, nothing tells.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ LEAST = 0.3
 """Least correlation with what others predict, of opposite sign, from which on it is the side."""
 COUNTED = 2.0
 """Standard errors from which on somebody counts for a side; to decide it takes `CLEAR`."""
+DOUBT = 1.0
+"""Standard errors by which known classes keep most people from deciding against them."""
 ANSWERS = 10
 """Answers of somebody who may have sides exchanged."""
 ROWS = 1000
@@ -32,21 +34,20 @@ ROWS = 1000
 FEATURES, NOISE = 2.0, 0.5
 """Variance due to the features compared to that of the items, and of the noise to both."""
 TINY = 1e-12
-CLASSES = "\uffff"
-"""Name of the known classes among annotators."""
 
 
 @dataclass(frozen=True)
 class Sides:
     """People who answer one way round, and those who have left and right exchanged.
 
-    Without anybody in ``others`` nothing is exchanged. Unless ``decided``, by most people or by
-    known classes, it may as well be the first group who has.
+    Without anybody in ``others`` nothing is exchanged. Unless ``decided``, by most people or
+    ``by_classes`` that are known, it may as well be the first group who has.
     """
 
     first: tuple[str, ...] = ()
     others: tuple[str, ...] = ()
     decided: bool = True
+    by_classes: bool = False
 
     @property
     def exchanged(self) -> tuple[str, ...]:
@@ -110,10 +111,9 @@ def sides_of(judged: Judgements, features: Any = None) -> Sides:
     if judged.annotator is None or not sided.any():
         return Sides()
     rows = judged[sided & (judged.ends[:, 0] != judged.ends[:, 1])]
-    if len(np.unique(named(rows.annotator))) < 2:
-        return Sides()
-    rows = Judgements.concatenate([rows, _of_known(judged[judged.known])])
     names, who = np.unique(named(rows.annotator), return_inverse=True)
+    if len(names) < 2:
+        return Sides()
     some = _some(rows.ends, who.ravel())
     rows, who = rows[some], who.ravel()[some]
     c = np.where(rows.has("difference"), rows.v, rows.u)
@@ -121,29 +121,28 @@ def sides_of(judged: Judgements, features: Any = None) -> Sides:
     own = [np.flatnonzero(who == person) for person in people]
     for mine in own:
         c[mine] -= c[mine].mean()
-    sign, clear = _compared(_covariances(rows.ends, features), c, own)
+    classes = judged[judged.known]
+    classes = classes[np.random.default_rng(0).permutation(len(classes))[:ROWS]]
+    covariances, with_known = _covariances(rows.ends, classes.ends[:, 0], features)
+    sign, clear = _compared(covariances, c, own)
     counted = clear > COUNTED
     groups = [people[counted & (sign == side)] for side in (1, -1)]
     if not all(map(len, groups)):
         return Sides()
+    said = c * sign[np.searchsorted(people, who)]
+    scores = np.linalg.solve(covariances + NOISE * np.eye(len(c)), said) @ with_known
     groups.sort(key=lambda group: (-len(group), -np.isin(who, group).sum(), group[0]))
-    groups.sort(key=lambda group: CLASSES not in names[group])
-    first, others = (tuple(n for n in names[group].tolist() if n != CLASSES) for group in groups)
+    # How clearly the known classes are on the side of the first group.
+    agree = sign[people == groups[0][0]].item() * _ranked_alike(scores, classes.u)
+    if agree < -COUNTED:
+        groups.reverse()
+    first, others = (tuple(names[group].tolist()) for group in groups)
+    if abs(agree) > COUNTED:
+        return Sides(first, others, by_classes=True)
     # Those beyond as many as the others have decide, and could be somebody who guesses.
-    more = np.sort(clear[np.isin(people, groups[0])])[: max(len(groups[0]) - len(groups[1]), 0)]
+    more = np.sort(clear[np.isin(people, groups[0])])[: len(groups[0]) - len(groups[1])]
     majority = np.sqrt(np.square(more).sum()) > CLEAR
-    known = CLASSES in names[groups[0]]
-    # If everybody is against the known classes, it may be these that are exchanged.
-    return Sides(first, others, bool(known or majority)) if first else Sides()
-
-
-def _of_known(classes: Judgements) -> Judgements:
-    """Differences between items of known classes, in either order, as one more annotator."""
-    low, high = (classes.ends[side, 0] for side in (classes.u < 0.5, classes.u > 0.5))
-    count = min(len(low), len(high))
-    ends, c = np.stack([low[:count], high[:count]], 1), np.ones(count)
-    ends[::2], c[::2] = ends[::2, ::-1], -1
-    return Judgements.from_columns(ends, {"difference": c}, annotator=[CLASSES] * count)
+    return Sides(first, others, bool(majority and agree > -DOUBT))
 
 
 def _some(ends: Indices, who: Indices) -> Indices:
@@ -159,16 +158,18 @@ def _some(ends: Indices, who: Indices) -> Indices:
     return np.sort(np.concatenate(chosen))
 
 
-def _covariances(ends: Indices, features: Any) -> Floats:
-    """Covariances (n, n) of differences of pairs, of a mean variance of 1."""
-    used, places = np.unique(ends, return_inverse=True)
-    left, right = places.reshape(-1, 2).T
+def _covariances(ends: Indices, known: Indices, features: Any) -> tuple[Floats, Floats]:
+    """Covariances of the differences of pairs (n, n), with a mean of 1, and with items (n, k)."""
+    used, places = np.unique(np.concatenate([ends.ravel(), known]), return_inverse=True)
+    left, right = places[: ends.size].reshape(-1, 2).T
     items = np.eye(len(used))
     if features is not None and (x := features[used].reshape(len(used), -1)).size:
         items += FEATURES * _similar(np.asarray(x, np.float64))
     pairs = items[right] - items[left]
+    with_known = pairs[:, places[ends.size :]]
     pairs = pairs[:, right] - pairs[:, left]
-    return np.asarray(pairs / (np.trace(pairs) / len(pairs)))
+    scale = np.trace(pairs) / len(pairs)
+    return pairs / scale, with_known / scale
 
 
 def _similar(x: Floats) -> Floats:
@@ -212,6 +213,19 @@ def _compared(covariances: Floats, c: Floats, own: list[Indices]) -> tuple[Float
         if most < 0:
             return sign, clear
         sign[most] = -1
+
+
+def _ranked_alike(scores: Floats, classes: Floats) -> float:
+    """Standard errors by which scores rank positive items above negative ones: the rank-sum test.
+
+    0 without items of both classes. One item that is far off hardly counts.
+    """
+    if len(np.unique(classes)) < 2:
+        return 0.0
+    from scipy.stats import rankdata
+
+    alike = _correlation(rankdata(scores), rankdata(classes))
+    return alike * float(np.sqrt(len(classes) - 1))
 
 
 def _correlation(a: Floats, b: Floats) -> float:

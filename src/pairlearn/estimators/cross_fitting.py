@@ -224,11 +224,12 @@ class SidesWarning(AnnotatorsWarning):
 
     def __init__(self, sides: Sides) -> None:
         first, others = map(listed, (sides.first, sides.others))
+        by = "the known classes" if sides.by_classes else "the others"
         if sides.decided:
             text = (
-                f"the answers of {others} have left and right exchanged, compared to the others: "
-                "the model learns from them the other way round. Ask, and change the sign of "
-                "their differences"
+                f"the answers of {others} have left and right exchanged, compared to {by}: the "
+                "model learns from them the other way round. Ask, and change the sign of their "
+                "differences"
             )
         else:
             text = (
