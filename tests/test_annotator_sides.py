@@ -15,7 +15,9 @@ from pairlearn import PairClassifier, PairLabels
 from pairlearn.annotators.measurement import fair
 from pairlearn.annotators.sides import sides_of
 from pairlearn.check import check
-from pairlearn.estimators.cross_fitting import SidesWarning
+from pairlearn.estimators.cross_fitting import SidesWarning, decide_sides, learn_annotators
+from pairlearn.estimators.measuring import FitCheckpoints, Measured, fit_and_measure
+from pairlearn.estimators.table import Table
 from pairlearn.judgements import Judgements
 from pairlearn.tables import ItemTable, PairTable, read_pairs, write_items, write_pairs
 from test_check import codes, find
@@ -197,6 +199,44 @@ def test_classes_that_fit_is_given_decide_between_two() -> None:
     assert len(caught) == 1  # classes and differences, put right, agree
     assert np.mean((model.predict(x) == 1) == positive) > 0.9
     assert [m.exchanged for m in model.annotators_] == [True, False]
+
+
+def test_a_part_of_a_table_keeps_the_decision_of_the_whole() -> None:
+    x, positive, judged = crowd("bob cy", 3, 90)
+    model = PairClassifier(model="linear", random_state=0)
+    whole = decide_sides(model, Table.of(x, with_classes(judged, positive, 20), seed=0))
+    assert whole.sides is not None and whole.sides.exchanged == ("bob", "cy")
+    rows = np.asarray(whole.judged.annotator) != "cy"
+    with pytest.warns(SidesWarning, match="of bob and cy have"):
+        _, manners = learn_annotators(model, replace(whole, judged=whole.judged[rows], known=None))
+    # Answers of cy may measure the model, although it has learnt from none.
+    assert {m.name: m.exchanged for m in manners} == {"ann": False, "bob": True, "cy": True}
+    ideal = PairClassifier(annotators="ideal")
+    assert decide_sides(ideal, replace(whole, sides=None)).sides is None
+
+
+def test_a_copy_has_the_sides_of_its_original() -> None:
+    x, _, judged = crowd("cy", 3, 90)
+    copy = judged[judged.annotator == "cy"]
+    copy = replace(copy, annotator=np.full(len(copy), "dan"))
+    table = Table.of(x, Judgements.concatenate([judged, copy]), seed=0)
+    sides = decide_sides(PairClassifier(), table).sides
+    assert sides is not None and sides.exchanged == ("cy", "dan")
+
+
+def test_what_is_measured_has_the_sides_of_the_model(tmp_path: Path) -> None:
+    # Without the held-out items too few classes are known to decide against bob and cy.
+    x, positive, judged = crowd("bob cy", 3, 90, seed=6)
+    known = np.concatenate([np.flatnonzero(positive)[:4], np.flatnonzero(~positive)[:4]])
+    classes = Judgements.about_items("label", known, positive[known])
+    model = PairClassifier(model="linear", epochs=20, random_state=0)
+    with pytest.warns(SidesWarning, match="of bob and cy have"):
+        measured = fit_and_measure(
+            model, Table.of(x, judged, classes, seed=0), FitCheckpoints(tmp_path / "model", 60)
+        )
+    assert isinstance(measured, Measured) and measured.accuracy.plausible is not None
+    band, right = measured.accuracy.plausible, np.mean((model.predict(x) > 0) == positive)
+    assert band.low <= right <= band.high
 
 
 def test_answers_of_a_constant_person_alone_measure_nothing() -> None:

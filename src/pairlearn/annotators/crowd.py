@@ -109,10 +109,7 @@ class Crowd:
                     answers.names, values, answers.constant(), strict=True
                 )
             )
-        unlearnt = [
-            Manner(name) for name in sides.contrary + sides.exchanged if name not in answers.names
-        ]
-        manners = {manner.name: manner for manner in sides.told((*learnt, *unlearnt))}
+        manners = {manner.name: manner for manner in sides.told(learnt)}
         for name, other in copied:
             manners[name] = replace(manners[other], name=name)
         manners = {name: manners[name] for name in sorted(manners)}

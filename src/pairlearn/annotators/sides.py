@@ -65,12 +65,21 @@ class Sides:
             return ()
         return self.others if name in self.first else self.first
 
-    def told(self, manners: Iterable[Manner]) -> tuple[Manner, ...]:
-        """The same manners, which tell of the sides."""
+    def told(self, manners: Collection[Manner]) -> tuple[Manner, ...]:
+        """The same manners, which tell of the sides, and those of people who have none."""
+        sided = {*self.exchanged, *self.contrary}.difference(m.name for m in manners)
         return tuple(
             replace(m, exchanged=m.name in self.others, against=self.against(m.name))
-            for m in manners
+            for m in (*manners, *map(Manner, sorted(sided)))
         )
+
+    def with_copies(self, copies: Iterable[tuple[str, str]]) -> Sides:
+        """The same with copies beside their originals."""
+        first, others = (
+            tuple(sorted({*group, *(copy for copy, original in copies if original in group)}))
+            for group in (self.first, self.others)
+        )
+        return replace(self, first=first, others=others)
 
 
 def with_sides_exchanged(judged: Judgements, names: Collection[str]) -> Judgements:

@@ -263,12 +263,10 @@ def learn_annotators(classifier: PairClassifier, table: Table) -> tuple[Table, l
         )
         table = replace(table, judged=table.judged[~middles])
     judged, copies = without_copies(table.judged)
-    everything = replace(table, judged=judged).statements
-    sides = sides_of(everything, table.features)
+    sides = table.sides or _sides(replace(table, judged=judged), copies)
     if sides.others:
         _warn(SidesWarning(sides))
-        turned = {*sides.others, *(copy for copy, original in copies if original in sides.others)}
-        table = replace(table, judged=with_sides_exchanged(table.judged, turned))
+        table = replace(table, judged=with_sides_exchanged(table.judged, sides.others))
     answers = Answers.of(table.judged)
     if len(answers) and all(answers.constant()):
         who = "all annotators give" if len(answers.names) > 1 else "the table gives"
@@ -300,6 +298,18 @@ def learn_annotators(classifier: PairClassifier, table: Table) -> tuple[Table, l
         _warn(RivalsWarning(rivals, believed))
     told = sides.told(manners.values())
     return replace(table, judged=judged), _with_copies(told, copies)
+
+
+def decide_sides(classifier: PairClassifier, table: Table) -> Table:
+    """A table that knows who has left and right exchanged, and so does every part of it."""
+    if classifier.annotators == "ideal" or not table.in_memory:
+        return table
+    judged, copies = without_copies(table.judged[~untouched(table.judged)[0]])
+    return replace(table, sides=_sides(replace(table, judged=judged), copies))
+
+
+def _sides(table: Table, copies: Sequence[tuple[str, str]]) -> Sides:
+    return sides_of(table.statements, table.features).with_copies(copies)
 
 
 def _with_copies(manners: Sequence[Manner], copies: Sequence[tuple[str, str]]) -> list[Manner]:

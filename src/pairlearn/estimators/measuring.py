@@ -21,6 +21,7 @@ from sklearn.base import clone
 from pairlearn.annotators.answers import alike, listed, named, untouched, untouched_words
 from pairlearn.annotators.crowd import Crowd
 from pairlearn.columns import Mask
+from pairlearn.estimators.cross_fitting import decide_sides
 from pairlearn.estimators.files import PairFile, log_odds
 from pairlearn.estimators.instances import doubt_of_seen
 from pairlearn.estimators.parameters import recipe_of
@@ -138,6 +139,7 @@ def fit_and_measure(
     ``holdout`` is 0. Raises DivergedError if the loss is no longer a number.
     """
     measured: Measured | str | None = None
+    table = decide_sides(classifier, table)  # once, so that both models learn from the same answers
     if holdout:
         with training_bar("1/2 to measure") as progress, warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the final fit repeats them
