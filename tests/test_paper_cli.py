@@ -113,6 +113,24 @@ def test_a_folder_of_parts_is_read_as_one(calls: list[dict[str, Any]]) -> None:
     assert {row["seeds"] for row in rows} == {1}
 
 
+def test_stores_are_written_with_the_ending_that_they_are_read_with(
+    calls: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    (tmp_path / "folder").mkdir()
+    for store, message in [
+        ("out.parquet", "--store out.parquet must end in .jsonl"),
+        ("out", "--store out must end in .jsonl"),
+        ("folder", "--store folder is a folder; give a file, such as folder/accuracy.jsonl"),
+    ]:
+        done = call("run", *MNIST, "--store", store)
+        assert (done.exit_code, done.stderr) == (2, f"pairlearn bench run: {message}\n")
+    (tmp_path / "out.txt").write_text("")
+    for store, message in [("out.txt", "must end in .jsonl or .parquet"), ("out", "not exist")]:
+        done = call("table", *MNIST, "--store", store)
+        assert done.exit_code == 2 and message in done.stderr
+    assert calls == [] and {path.name for path in tmp_path.iterdir()} == {"folder", "out.txt"}
+
+
 def test_status_counts(calls: list[dict[str, Any]]) -> None:
     call("run", *MNIST, "--seeds", "1")
     done = call("status", "accuracy", "--datasets", "mnist,letter")

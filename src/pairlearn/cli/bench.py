@@ -12,7 +12,7 @@ import typer
 
 from pairlearn import __version__
 from pairlearn.cli.command import INTERRUPTED, CommandError, Output, command, register
-from pairlearn.cli.options import Seed, check_new_file, parse_names
+from pairlearn.cli.options import Seed, check_new_file, check_suffix, parse_names
 from pairlearn.progress import bar
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class RunOptions:
     grid
         The experiment.
     store
-        File of finished runs; to read, also a folder of such files, or their export to
+        File of finished runs, .jsonl; to read, also a folder of such files, or their export to
         Parquet. [default: runs/GRID.jsonl]
     datasets
         Data sets, separated by commas. [default: those of the paper]
@@ -81,25 +81,31 @@ class RunOptions:
             )
         return runs
 
+    @property
+    def path(self) -> Path:
+        """The file, or to read also the folder, of finished runs."""
+        return self.store or Path("runs", f"{self.grid}.jsonl")
+
     def open_store(self) -> RunStore:
-        """The store of finished runs."""
+        """The store to add finished runs to."""
         from pairlearn.paper import RunStore
 
-        return RunStore(self._path())
+        if self.path.is_dir():
+            example = self.path / f"{self.grid}.jsonl"
+            raise ValueError(f"--store {self.path} is a folder; give a file, such as {example}")
+        check_suffix("--store", self.path, ".jsonl")
+        return RunStore(self.path)
 
     def records(self) -> list[Record]:
         """The selected runs that are finished, from one file or several."""
         from pairlearn.paper import GRIDS, read_sources
 
-        path = self._path()
-        if path.is_dir() or path.suffix == ".parquet":
-            records = [r for s in read_sources([path]) if s.grid == self.grid for r in s.records]
+        if self.path.is_dir() or self.path.suffix != ".jsonl":
+            sources = read_sources([self.path])
+            records = [r for source in sources if source.grid == self.grid for r in source.records]
         else:
             records = list(self.open_store())
         return self.selection().records(GRIDS[self.grid], records)
-
-    def _path(self) -> Path:
-        return self.store or Path("runs", f"{self.grid}.jsonl")
 
 
 @command("bench run", RunOptions)
@@ -359,8 +365,8 @@ def _summaries(options: RunOptions, test_subset: str) -> list[list[Cell]]:
 
     records = options.records()
     if not records:
-        path, command = options.open_store().path, f"`pairlearn bench run {options.grid}`"
-        raise ValueError(f"{path} has no such runs; {command} makes them")
+        command = f"`pairlearn bench run {options.grid}`"
+        raise ValueError(f"{options.path} has no such runs; {command} makes them")
     return [summarize(records, name) for name in TEST_SUBSETS if test_subset in (name, "both")]
 
 
