@@ -19,6 +19,7 @@ from pairlearn.estimators import PairClassifier
 from pairlearn.evaluation import choose_threshold, sensitivity
 from pairlearn.tables import PairTable, write_pairs
 
+CONTRADICTED = "known classes that fit was given contradict the differences"
 HEADER = "left,right,similarity,difference\n"
 
 
@@ -207,6 +208,27 @@ def test_known_classes_correct_an_annotator_who_is_too_sure(made: Any, tmp_path:
     result = evaluate(folder, *more, pairs=pairs)
     assert result.exit_code == 2 and "the answers are yes or no" in plain(result.output)
     assert measures(folder, pairs=pairs)["plausible"]["labels"] == 0
+
+
+def test_known_classes_that_contradict_the_model_or_its_differences(
+    made: Any, tmp_path: Path
+) -> None:
+    folder, simulation, _ = made
+    rows = zip(simulation.items.ids, simulation.positive, strict=True)
+    wrong = tmp_path / "wrong.csv"
+    wrong.write_text("id,class\n" + "".join(f"{i},{0 if p else 1}\n" for i, p in rows))
+    *_, text = measures(folder, "--labelled", wrong)["warnings"]
+    assert text.startswith("the known classes contradict the model") and "--positive" in text
+    assert not measures(folder, "--labelled", folder / "truth.csv")["warnings"]
+    files, model = (folder / "items.csv", folder / "pairs.csv"), tmp_path / "model"
+    options = ("--model", "linear", "--epochs", 5, "--holdout", 0, "--labelled", wrong)
+    (text,) = answer("fit", *files, "--out", model, *options)["warnings"]
+    assert text.startswith("the known classes contradict the differences")
+    simulated(tmp_path, seed=2)
+    new = tmp_path / "items.csv", tmp_path / "pairs.csv"
+    assert CONTRADICTED in plain(str(answer("evaluate", model, *new)["warnings"]))
+    run("report", model, *new, tmp_path / "page.html")
+    assert CONTRADICTED in (tmp_path / "page.html").read_text()
 
 
 def test_pairs_that_the_model_was_fitted_to(tmp_path: Path) -> None:

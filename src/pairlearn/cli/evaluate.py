@@ -191,9 +191,10 @@ def evaluate(
         request.classifier, sample.items, sample.table, files, both=labelled is not None
     )
     evaluation, recalibration = request.evaluated(held, costs), None
+    contradicted: list[str] = []
     extras: dict[str, Any] = dict.fromkeys(LINES)
     if labelled is not None:
-        recalibration = _recalibrated(request.classifier, held, labelled, positive)
+        recalibration, contradicted = _recalibrated(request.classifier, held, labelled, positive)
         extras["recalibration"] = {
             "slope": recalibration.slope,
             "shift": recalibration.shift,
@@ -211,7 +212,7 @@ def evaluate(
         extras["sensitivity"] = _sensitivity(held, options)
     if calibration:
         extras["calibration"] = _calibration(held, request.prior, options)
-    warnings = request.doubts(held, evaluation)
+    warnings = [*request.doubts(held, evaluation), *contradicted]
     sampled = sample.rows - sample.ignored > len(sample.table)
     data = {
         "model": request.model,
@@ -239,16 +240,17 @@ def evaluate(
 
 def _recalibrated(
     classifier: PairClassifier, held: HeldPairs, labelled: Path, positive: str | None
-) -> Recalibration:
-    """Correct the confidence of the judgements by known classes."""
+) -> tuple[Recalibration, list[str]]:
+    """Correct the confidence of the judgements by known classes; and what these contradict."""
     from pairlearn.tables.read import read_labelled
 
     if positive is None and classifier.classes_.dtype.kind == "U":
         positive = str(classifier.classes_[1])
-    recalibration = held.recalibrate(read_labelled(labelled, held.items, positive))
+    known = read_labelled(labelled, held.items, positive)
+    recalibration = held.recalibrate(known)
     if recalibration is None:
         raise ValueError(f"{labelled}: none of its items is in the pairs that are measured with")
-    return recalibration
+    return recalibration, [*map(as_options, held.class_doubts(known))]
 
 
 def _choice(

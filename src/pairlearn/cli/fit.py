@@ -268,7 +268,8 @@ def fit(
 
     check_share("--holdout", holdout, zero=True)
     request.check_options()
-    from pairlearn.estimators.measuring import FitCheckpoints, digest
+    from pairlearn.estimators.measuring import CONTRADICTED, FitCheckpoints, digest
+    from pairlearn.estimators.population import KnownClassesWarning
     from pairlearn.training.ranks import joined_ranks
 
     classifier = request.classifier()
@@ -304,6 +305,8 @@ def fit(
         "pairs_sha256": digest(request.pairs),
         "accuracy": accuracy,
     }
+    if any(issubclass(warning.category, KnownClassesWarning) for warning in caught):
+        classifier.trained_on_[CONTRADICTED] = True
     classifier.save(out, overwrite=force)
     checkpoints.remove()
     return Output(summary, text_of(summary, request, data.items.encoder), warnings=warned)

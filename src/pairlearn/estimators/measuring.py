@@ -20,12 +20,12 @@ from sklearn.base import clone
 
 from pairlearn.annotators.answers import alike, listed, named, untouched, untouched_words
 from pairlearn.annotators.crowd import Crowd
-from pairlearn.columns import Mask
+from pairlearn.columns import Floats, Mask
 from pairlearn.estimators.cross_fitting import decide_sides
 from pairlearn.estimators.files import PairFile, log_odds
 from pairlearn.estimators.instances import doubt_of_seen
 from pairlearn.estimators.parameters import recipe_of
-from pairlearn.estimators.population import determines_side
+from pairlearn.estimators.population import determines_side, reversed_share
 from pairlearn.estimators.prediction import ScoredPairs
 from pairlearn.estimators.streams import fit_table, survey_pairs
 from pairlearn.estimators.table import Table
@@ -81,6 +81,20 @@ UNKNOWN = (
 UNSIDED = (
     "one side has left and right exchanged, and nothing told fit which. The accuracy holds if "
     "{first} answered as asked, and is otherwise one minus that"
+)
+
+
+CONTRADICTED = "classes_contradict_differences"
+"""Key of `trained_on_`, if `fit` warned of it."""
+AGAINST_DIFFERENCES = (
+    "the known classes that fit was given contradict the differences: one of the two has the "
+    "classes exchanged. If it is the differences, and these judgements as well, the accuracy is "
+    "one minus that. Correct it, and fit again"
+)
+AGAINST_MODEL = (
+    "the known classes contradict the model: it takes an item called negative for the more "
+    "positive one in {share:.0%} of the couples. Either positive= is the other class, or the model "
+    "was fitted to differences with left and right exchanged"
 )
 
 
@@ -331,9 +345,7 @@ class HeldPairs(ScoredPairs):
 
         ValueError if the answers are hard.
         """
-        classes = np.full(len(self.items), np.nan)
-        classes[known.rows] = known.positive
-        at_ends = classes[self.ends]
+        at_ends = self._at_ends(known)
         if np.isnan(at_ends).all():
             return None
         if self.hard:
@@ -342,6 +354,20 @@ class HeldPairs(ScoredPairs):
                 "classes cannot correct their confidence: leave out --labelled, which fit can use"
             )
         return recalibrate(self.labels, *self.z.T, *at_ends.T, weight=self.weight)
+
+    def class_doubts(self, known: Labelled) -> list[str]:
+        """Say if the classifier ranks items of known class the wrong way round."""
+        _, first = np.unique(self.ends, return_index=True)
+        classes, z = self._at_ends(known).ravel()[first], self.z.ravel()[first]
+        told = ~np.isnan(classes)
+        share = reversed_share(z[told], classes[told] > 0.5)
+        return [] if share is None else [AGAINST_MODEL.format(share=share)]
+
+    def _at_ends(self, known: Labelled) -> Floats:
+        """Classes (n, 2) of both ends of the pairs, NaN where unknown."""
+        classes = np.full(len(self.items), np.nan)
+        classes[known.rows] = known.positive
+        return np.asarray(classes[self.ends])
 
 
 def _nothing_new(classifier: PairClassifier, pairs: Path, new: Mask) -> str:
@@ -372,6 +398,8 @@ def evaluation_doubts(
             "the model was fitted to these very pairs, and does better on them than on others: "
             "measure on pairs that were held out"
         )
+    if isinstance(source, dict) and source.get(CONTRADICTED):
+        doubts.append(AGAINST_DIFFERENCES)
     stated: Any = classifier.target_prior
     if stated is None and classifier.prior != "estimate":
         stated = classifier.prior

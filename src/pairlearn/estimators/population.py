@@ -30,7 +30,7 @@ import numpy as np
 from scipy.special import expit, logit
 
 from pairlearn.annotators.linear import linear_scores, ridge
-from pairlearn.columns import Floats
+from pairlearn.columns import Floats, Mask
 from pairlearn.evaluation import Confidence, recalibrate
 from pairlearn.judgements import Judgements
 from pairlearn.kinds import kind
@@ -282,24 +282,34 @@ def classes_against_differences(features: Any, judged: Judgements, known: Judgem
     signed = judged[judged.has("difference") | judged.has("preference")][:ROWS]
     known = known[known.known]
     positive = known.u > 0.5
-    if len(signed) < FOLDS or positive.all() or not positive.any():
+    if len(signed) < FOLDS:
         return None
-    from scipy.stats import rankdata
-
     flat = features.reshape(len(features), -1)
     left, right = (flat[end].astype(np.float64) for end in signed.ends.T)
     values = np.where(signed.has("difference"), signed.v, signed.u)
     score = flat[known.ends[:, 0]].astype(np.float64) @ ridge(right - left, values, signed.weight)
-    n, m = int(positive.sum()), int((~positive).sum())
-    wins = float(rankdata(score)[positive].sum()) - n * (n + 1) / 2
-    if (wins - n * m / 2) / np.sqrt(n * m * (n + m + 1) / 12) > -EXCHANGED:
+    if (share := reversed_share(score, positive)) is None:
         return None
     return (
         "the known classes contradict the differences: by these, an item called negative is the "
-        f"more positive one in {1 - wins / (n * m):.0%} of the couples. Either positive= is the "
-        "other class, or differences are above 0 where the left item is the more positive one: "
-        "then change their sign"
+        f"more positive one in {share:.0%} of the couples. Either positive= is the other class, or "
+        "differences are above 0 where the left item is the more positive one: then change their "
+        "sign"
     )
+
+
+def reversed_share(score: Floats, positive: Mask) -> float | None:
+    """Share of couples of two classes that a score ranks the wrong way round.
+
+    None unless it is clearly above a half, by the rank-sum test.
+    """
+    from scipy.stats import rankdata
+
+    n, m = int(positive.sum()), int((~positive).sum())
+    wins = float(rankdata(score)[positive].sum()) - n * (n + 1) / 2
+    if n * m == 0 or (wins - n * m / 2) / np.sqrt(n * m * (n + m + 1) / 12) > -EXCHANGED:
+        return None
+    return 1 - wins / (n * m)
 
 
 def confidence_from_labels(
