@@ -44,7 +44,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("stores", type=Path, nargs="?")
     stores = parser.parse_args().stores
-    for store in sorted(stores.glob("*.jsonl")) if stores else ():
+    found = sorted(stores.glob("*.jsonl")) if stores else []
+    if stores and not found:
+        parser.error(f"{stores} is not a folder with stores")
+    for store in found:
         folder = "cifar10" if store.stem.startswith("published") else "runs"
         RunStore(store).to_parquet(RESULTS / folder / f"{store.stem}.parquet")
     for grid in GRIDS:
@@ -158,7 +161,7 @@ def proper_images() -> Places:
         run = record.run
         for method, who in ((run.method, ""), ("annotator", "annotator_")):
             results = [record.results[f"{who}{name}"] for name in SHIFTS]
-            # The annotator of a seed is the same for all methods.
+            # Methods that were run together have the same annotator.
             if results not in (place := places.setdefault((run.model, run.prior, method), [])):
                 place.append(results)
     return places

@@ -35,20 +35,28 @@ def test_files_find_their_experiment(tmp_path: Path) -> None:
     ]
 
 
-def test_runs_in_a_place_that_is_filled_are_left_out_but_not_further_seeds(tmp_path: Path) -> None:
+def test_files_add_seeds_and_a_run_counts_once(tmp_path: Path) -> None:
     records = made_up("accuracy", datasets=("letter",), priors=(0.5,))
-    other = [Record(replace(r.run, model="mlp-bn", seed=9), r.results) for r in records[:3]]
     more = made_up("accuracy", (1, 2), datasets=("letter",), priors=(0.5,))
-    files = [
-        write_store(tmp_path / "accuracy.jsonl", records),
-        write_store(tmp_path / "b.jsonl", other),
-        write_store(tmp_path / "c.jsonl", more),
-    ]
-    sources = read_sources(files)
+    for name, part in (("accuracy", records), ("c", more)):
+        write_store(tmp_path / f"{name}.jsonl", part)
+    sources = read_sources([tmp_path])
     half = len(records) // 2
-    assert [(len(s.records), s.repeated) for s in sources] == [(2 * half, 0), (0, 3), (half, half)]
+    assert [(len(s.records), s.repeated) for s in sources] == [(2 * half, 0), (half, half)]
     (summary,) = [summarize_grid("accuracy", [r for s in sources for r in s.records])]
     assert {len(line.cell.seeds) for line in summary.lines} == {3}
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "c.jsonl"])
+def test_no_file_takes_the_place_of_other_epochs(tmp_path: Path, name: str) -> None:
+    records = made_up("accuracy", (0,), datasets=("letter",), priors=(0.5,))
+    short = [Record(replace(r.run, epochs=8), {"paper": 0.5}) for r in records]
+    write_store(tmp_path / "b.jsonl", records)
+    write_store(tmp_path / name, short)
+    table = "table", "accuracy", "--store", tmp_path, "--test-subset", "paper"
+    assert call(*table, "--epochs", 8).output.count("0.500") == len(short)
+    refused = call(*table)
+    assert (refused.exit_code, "choose one" in refused.output) == (2, True)
 
 
 def test_published_images_do_not_take_the_place_of_proper_ones(tmp_path: Path) -> None:

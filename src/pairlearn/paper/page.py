@@ -226,7 +226,7 @@ def _runs_table(sources: Sequence[Source]) -> HtmlTable:
         notes = {name: TableCell(str(group[0].notes.get(name, "–"))) for name in names}
         times = [record.notes.get("seconds") for record in group]
         seconds = [time for time in times if isinstance(time, int | float)]
-        left_out = f" (without {source.repeated} runs that an earlier file has or replaces)"
+        left_out = f" (without {source.repeated} runs that an earlier file has)"
         return {
             "experiment": TableCell(source.grid),
             "data set": TableCell(dataset_title(runs[0].dataset)),

@@ -13,7 +13,6 @@ import io
 import json
 import os
 import weakref
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -221,8 +220,7 @@ def flat_rows(records: Iterable[Record]) -> list[dict[str, Any]]:
 class Source:
     """The runs of a file, and the name of their experiment.
 
-    ``repeated`` counts runs left out because an earlier file has them, or has runs that fill the
-    same cell with another network or another number of epochs.
+    ``repeated`` counts runs left out because an earlier file has them.
     """
 
     path: Path
@@ -236,19 +234,12 @@ def read_sources(paths: Iterable[Path]) -> list[Source]:
 
     For a folder with a folder ``runs``, such as results/, the files of all its folders are read. A
     file called like an experiment, ``accuracy`` or ``accuracy-PART``, belongs to that experiment;
-    otherwise its runs decide. Runs of a cell that an earlier file fills are left out, unless they
-    are further seeds of the same configuration. CIFAR-10's cells differ by images and network.
-    Raises StoreError if a file does not exist or cannot be read, or if no file holds a run.
+    otherwise its runs decide. A run that an earlier file has is left out. Raises StoreError if a
+    file does not exist or cannot be read, or if no file holds a run.
     """
     paths = list(paths)
     sources: list[Source] = []
     seen: set[tuple[str, Run]] = set()
-    filled: dict[Any, set[Any]] = defaultdict(set)  # the configurations in each cell
-
-    def is_new(grid: str, run: Run) -> bool:
-        known = filled.get(_cell(grid, run))
-        return (not known or _configuration(run) in known) and (grid, run) not in seen
-
     for file in (file for path in paths for file in _files(path)):
         records = read_records(file)
         if not records:
@@ -256,10 +247,8 @@ def read_sources(paths: Iterable[Path]) -> list[Source]:
         name = file.stem.partition("-")[0]
         grid = name if name in GRIDS else _grid_of(records, file)
         records = Selection().records(GRIDS[grid], records)
-        new = [record for record in records if is_new(grid, record.run)]
-        for run in (record.run for record in new):
-            seen.add((grid, run))
-            filled[_cell(grid, run)].add(_configuration(run))
+        new = [record for record in records if (grid, record.run) not in seen]
+        seen.update((grid, record.run) for record in new)
         sources.append(Source(file, grid, tuple(new), len(records) - len(new)))
     if not any(source.records for source in sources):
         names = ", ".join(map(str, paths))
@@ -267,22 +256,12 @@ def read_sources(paths: Iterable[Path]) -> list[Source]:
     return sorted(sources, key=lambda source: list(GRIDS).index(source.grid))
 
 
-def _configuration(run: Run) -> tuple[Any, ...]:
-    return tuple(value for name, value in vars(run).items() if name != "seed")
-
-
-def _cell(grid: str, run: Run) -> tuple[Any, ...]:
-    noise = run.prior_factor, run.label_noise
-    return grid, run.dataset, run.variant, run.prior, *noise, run.fraction, run.method
-
-
 def _files(path: Path) -> list[Path]:
     if not path.is_dir():
         return [path]
     pattern = "*/*" if (path / "runs").is_dir() else "*"
-    files = [file for file in sorted(path.glob(pattern)) if file.suffix in SUFFIXES]
-    # Files called like an experiment come first: others may repeat a part of them.
-    return sorted(files, key=lambda file: (file.stem not in GRIDS, file.parent.name != "runs"))
+    files = [file for file in path.glob(pattern) if file.suffix in SUFFIXES]
+    return sorted(files, key=lambda file: (file.parent.name != "runs", file))
 
 
 def _grid_of(records: Sequence[Record], path: Path) -> str:
