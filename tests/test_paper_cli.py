@@ -200,7 +200,24 @@ def test_compare_of_robustness_and_of_nothing(calls: list[dict[str, Any]]) -> No
         (("run", "accuracy", "--datasets", "mnits"), "did you mean 'mnist'?"),
         (("run", "accuracy", "--methods", "best"), "'best' is unknown"),
         (("run", "accuracy", "--priors", "half"), "'half'"),
-        (("run", "accuracy", "--priors", "1.5"), "1.5"),
+        *(
+            ((name, "accuracy", "--priors", "1.5"), "--priors 1.5 must be a number in (0, 1)")
+            for name in ("run", "status", "table")
+        ),
+        *(
+            ((name, "accuracy", *data, "--images", "foo"), "--images 'foo' must be one of proper")
+            for name in ("run", "status", "table")
+            for data in ((), ("--datasets", "optdigits"), ("--datasets", "cifar10"))
+        ),
+        *(
+            ((*words, "--images", "published"), "--images 'published' is for colour images")
+            for words in (
+                ("run", "accuracy", "--datasets", "digits,letter"),
+                ("table", "accuracy", "--datasets", "optdigits"),
+                ("run", "gamma"),
+                ("status", "gamma"),
+            )
+        ),
         (("run", "accuracy", "--seeds", "none"), "'none'"),
         (("run", "accuracy", "--seeds", "5-3"), "'5-3'"),
         (("run", "accuracy", "--seeds", "0"), "'0'"),

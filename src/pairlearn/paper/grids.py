@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import product
 from types import MappingProxyType
@@ -17,6 +17,7 @@ from pairlearn.paper.runs import (
     Record,
     Run,
     canonical_name,
+    check_field,
     convex_method,
     is_defined,
 )
@@ -178,7 +179,7 @@ class Selection:
     """Values to which runs are restricted; None is no restriction.
 
     Methods are names for :func:`pairlearn.make_risk`, in any spelling; ``images`` applies to colour
-    images only.
+    images only, and "published" ones are refused where no chosen data set has any.
 
     Examples
     --------
@@ -202,6 +203,13 @@ class Selection:
             get_spec(name)
         if self.methods is not None:
             object.__setattr__(self, "methods", tuple(map(canonical_name, self.methods)))
+        for name in ("priors", "seeds"):
+            for value in getattr(self, name) or ():
+                check_field(name.removesuffix("s"), value, name)
+        for name in ("epochs", "model", "annotator", "images"):
+            if (value := getattr(self, name)) is not None:
+                check_field(name, value)
+        self._check_images(self.datasets or ())
 
     @classmethod
     def parse(
@@ -226,7 +234,9 @@ class Selection:
 
     def of(self, grid: Grid) -> Grid:
         """Return the grid with these values."""
-        return grid.select(**vars(self))
+        chosen = grid.select(**vars(self))
+        self._check_images(chosen.datasets)
+        return chosen
 
     def records(self, grid: Grid, records: Iterable[Record]) -> list[Record]:
         """The finished runs that belong to the grid and to this selection.
@@ -239,7 +249,16 @@ class Selection:
             noise = run.prior_factor in grid.prior_factors and run.label_noise in grid.label_noises
             return noise and run.fraction in grid.fractions
 
-        return [r for r in records if self._covers(r.run) and belongs(r.run)]
+        chosen = [r for r in records if self._covers(r.run) and belongs(r.run)]
+        self._check_images({record.run.dataset for record in chosen})
+        return chosen
+
+    def _check_images(self, datasets: Collection[str]) -> None:
+        if self.images == "published" and datasets and not set(datasets).intersection(_COLOUR):
+            raise ValueError(
+                f"images='published' is for colour images, those of {', '.join(_COLOUR)}; "
+                f"chosen: {', '.join(sorted(datasets))}"
+            )
 
     def _covers(self, run: Run) -> bool:
         chosen = {name: value for name, value in vars(self).items() if value is not None}

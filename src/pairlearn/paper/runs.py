@@ -177,6 +177,15 @@ _RULES: dict[str, _Rule] = {
 """For each field of a run its type, the condition on its value, and both in words."""
 
 
+def check_field(field: str, value: Any, name: str | None = None) -> Any:
+    """The value of a field of a run in its type; if it breaks the rule, an error with `name`."""
+    kind, holds, rule = _RULES[field]
+    typed = isinstance(value, str) if kind is str else is_number(value)
+    if not (typed and kind(value) == value and holds(value)):
+        raise ValueError(f"{name or field}={value!r:.80} must be {rule}")
+    return kind(value)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Run:
     """The full configuration of one training: two equal runs give the same result.
@@ -232,13 +241,9 @@ class Run:
     images: str = "proper"
 
     def __post_init__(self) -> None:
-        for name, (kind, holds, rule) in _RULES.items():
-            value = getattr(self, name)
-            typed = isinstance(value, str) if kind is str else is_number(value)
-            if not (typed and kind(value) == value and holds(value)):
-                raise ValueError(f"{name}={value!r:.80} must be {rule}")
+        for name in _RULES:
             # 1 and 1.0 are equal, but the key is their text.
-            object.__setattr__(self, name, kind(value))
+            object.__setattr__(self, name, check_field(name, getattr(self, name)))
         object.__setattr__(self, "method", canonical_name(self.method))
         prior = self.estimator_prior
         if not (0 < prior < 1 and is_defined(self.method, prior)):
