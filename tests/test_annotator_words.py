@@ -18,6 +18,7 @@ from pairlearn.annotators.manner import Manner
 from pairlearn.check import check
 from pairlearn.cli import app
 from pairlearn.cli.fit_output import warnings_of
+from pairlearn.data.simulation import simulate
 from pairlearn.judgements import Judgements
 from pairlearn.tables import PairTable
 from studio_client import annotate
@@ -193,3 +194,18 @@ def test_copies_keep_the_order_of_names() -> None:
     assert [manner.name for manner in model.annotators_] == ["bob", "mia", "zoe"]
     crowd = Crowd.of(Judgements.from_pairs(ends, np.array(labels), who))
     assert [*crowd.manners] == ["bob", "mia", "zoe"]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_noise_in_tenths_and_overconfidence_are_no_lean(seed: int) -> None:
+    """What noise would put below the scale is 0, and who is too sure is so on both sides."""
+    rng, made = np.random.default_rng(seed), simulate(pairs=300, overlap=0.1, seed=seed).pairs
+    noise = 0.04 * rng.normal(size=(2, 300))
+    s, c = (made.similarity + noise[0]).clip(0, 1), (made.difference + noise[1]).clip(-1, 1)
+    sure = made.similarity**2 / (made.similarity**2 + (1 - made.similarity) ** 2)
+    for answers in ((s.round(1), c.round(1)), (sure, made.difference)):
+        report = check(PairTable(made.left, made.right, *answers), precision=False)
+        assert "infeasible" in codes(report) and "leaning-similarity" not in codes(report)
+    less = (made.similarity - 0.1).clip(0, 1)
+    report = check(PairTable(made.left, made.right, less, made.difference), precision=False)
+    assert "says “different” too often" in find(report, "leaning-similarity").message

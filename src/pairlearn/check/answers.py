@@ -359,18 +359,18 @@ def check_feasibility(answers: Answers, infeasible: Infeasible) -> Iterator[Find
 def _leans(answers: Answers, infeasible: Infeasible) -> Iterator[Finding]:
     """Similarities on one side of what the differences allow, with hardly any on the other.
 
-    Those of annotators who lean or guess, and are named for it, are no sign of somebody else.
-    Noise falls on both sides where |c| is large: there the region is a strip of width (1 − |c|)²/2.
+    Those of annotators who are named for it are no sign of somebody else. Noise falls on both sides
+    where |c| is large: the region is a strip of width (1 − |c|)²/2, and 0 is as low as it gets.
+    Somebody who is too sure of similarities has rows above where |c| is small.
     """
-    doubts = [doubt for doubt in answers.crowd.doubts() if doubt.code in EXPLAINING]
-    explained = {name for doubt in doubts for name in doubt.names if name}
-    others = ~np.isin(answers.names, [*explained])
-    above, below = (
-        rows[(np.abs(answers.c[rows]) >= 0.5) & others[rows]]
-        for rows in (infeasible.above, infeasible.below)
-    )
-    for rows, to in ((above, "same"), (below, "different")):
-        if len(rows) >= LEAST_ANSWERS and len(rows) > ONE_SIDED * (len(above) + len(below)):
+    explained = {*chain(*(d.names for d in answers.crowd.doubts() if d.code in EXPLAINING))} - {""}
+    others, large = ~np.isin(answers.names, [*explained]), np.abs(answers.c) >= 0.5
+    above, below = (rows[(others & large)[rows]] for rows in (infeasible.above, infeasible.below))
+    sure = infeasible.above[(others & ~large)[infeasible.above]]
+    lowest = np.flatnonzero(others & large & (answers.s == 0))
+    against = np.union1d(below, lowest), np.union1d(above, sure)
+    for rows, other, to in zip((above, below), against, ("same", "different"), strict=True):
+        if len(rows) >= LEAST_ANSWERS and len(rows) > ONE_SIDED * (len(rows) + len(other)):
             yield finding("leaning-similarity", rows, above=len(above), below=len(below), to=to)
 
 
