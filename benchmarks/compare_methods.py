@@ -29,13 +29,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from practice import PRIOR, benchmark_task
 
-from pairlearn.annotators import Annotator, add_noise, judge, train_annotators
+from pairlearn.annotators import add_noise
 from pairlearn.comparison import Decide, compare
-from pairlearn.data import as_features, load, split_indices
-from pairlearn.data.sampling import sample_pairs
-
-PRIOR = 0.2
 
 
 class Truth:
@@ -62,25 +59,13 @@ class Truth:
 
 def study(data: Path | None, seed: int, args: argparse.Namespace) -> dict[str, Any]:
     """One comparison, with the truth beside every method."""
-    dataset = load("pendigits", data)
-    spec = dataset.spec
-    x, positive = as_features(dataset.x, spec), spec.is_positive(dataset.y)
-    train, test = (np.arange(len(positive))[part] for part in split_indices(dataset, seed))
-    (posteriors,) = train_annotators(
-        x,
-        [Annotator(train, positive[train], seed)],
-        batch_size=spec.batch_size,
-        learning_rate=spec.learning_rate,
-        weight_decay=spec.weight_decay,
-        device="cpu",
-    )
-    pairs = train[sample_pairs(positive[train], spec.n_pairs, PRIOR, seed)]
-    truth = Truth(x[test], positive[test])
+    x, pairs, labels, *test = benchmark_task("pendigits", data, seed, at_prior=False)
+    truth = Truth(*test)
     start = time.perf_counter()
     comparison = compare(
         x,
         pairs,
-        add_noise(judge(posteriors, pairs), args.sigma, seed),
+        add_noise(labels, args.sigma, seed),
         epochs=args.epochs,
         batch_size=args.batch_size,
         folds=args.folds,

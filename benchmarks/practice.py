@@ -36,8 +36,8 @@ PRIOR = 0.2
 Task = tuple[NDArray[Any], NDArray[np.int64], PairLabels, NDArray[Any], NDArray[np.bool_]]
 
 
-def benchmark_task(name: str, data: Path | None, seed: int) -> Task:
-    """Features, pairs, labels, test instances and their classes."""
+def benchmark_task(name: str, data: Path | None, seed: int, *, at_prior: bool = True) -> Task:
+    """Features, pairs, labels, test instances and their classes, the last two at the prior."""
     dataset = load(name, data)
     spec = dataset.spec
     x, positive = as_features(dataset.x, spec), spec.is_positive(dataset.y)
@@ -51,8 +51,9 @@ def benchmark_task(name: str, data: Path | None, seed: int) -> Task:
         device="cpu",
     )
     pairs = train[sample_pairs(positive[train], spec.n_pairs, PRIOR, seed)]
-    kept = subset_at_prior(positive[test], PRIOR, classes=dataset.y[test], seed=seed)
-    return x, pairs, judge(posteriors, pairs), x[test[kept]], positive[test[kept]]
+    if at_prior:
+        test = test[subset_at_prior(positive[test], PRIOR, classes=dataset.y[test], seed=seed)]
+    return x, pairs, judge(posteriors, pairs), x[test], positive[test]
 
 
 def halved(labels: PairLabels, seed: int) -> PairLabels:
