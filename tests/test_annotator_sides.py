@@ -260,6 +260,36 @@ def test_preferences_alone_are_put_right() -> None:
     assert np.corrcoef(model.decision_function(x), positive)[0, 1] > 0.7
 
 
+def test_check_with_known_classes_says_who_exchanges_sides(tmp_path: Path) -> None:
+    x, positive, judged = crowd("bob cy", 3, 90)
+    columns = {"similarity": judged.u, "difference": judged.v, "annotator": judged.annotator}
+    ids = np.array([f"i{k}" for k in range(184)])
+    files = tmp_path / "pairs.csv", "--items", tmp_path / "items.csv"
+    write_pairs(PairTable(*ids[judged.ends].T, **columns), files[0])
+    write_items(ItemTable(ids, np.concatenate([x, x[:4]])), files[2])  # the last are in no pair
+    known, classes = tmp_path / "known.csv", [*positive[4:24], *positive[:4]]
+    of = [*ids[4:24], *ids[180:]]
+    known.write_text(
+        "id,class\n" + "".join(f"{i},{int(c)}\n" for i, c in zip(of, classes, strict=True))
+    )
+
+    def named(*more: object) -> Any:
+        findings = answer("check", *files, *more)["findings"]
+        return next(f for f in findings if f["code"] == "reversed-annotator")
+
+    finding = named()
+    assert finding["ids"] == ["ann"] and "those of most others" in finding["message"]
+    finding = named("--labelled", known)
+    assert finding["ids"] == ["bob", "cy"] and "run against the known classes" in finding["message"]
+    result = run("check", files[0], "--labelled", known)
+    assert result.exit_code == 2 and "--items" in result.stderr
+    options = ("--labelled", known, "--annotators", "ideal", "--model", "linear", "--epochs", 5)
+    fit = answer("fit", *files[::-2], "--out", tmp_path / "model", "--holdout", 0, *options)
+    assert fit["labelled"] == fit["statements"]["label"] == 24
+    (text,) = (text for text in fit["warnings"] if "reversed-annotator" in text)
+    assert "of bob and cy" in text and f"--labelled {known}" in text
+
+
 def test_sides_are_put_right_before_measuring() -> None:
     x, _, judged = crowd("bob", 2, 60)
     with warnings.catch_warnings():

@@ -53,8 +53,9 @@ class Crowd:
     copies : dict of str to str
         Who repeats whom, to the last digit or nearly.
     turned, contrary : tuple of str
-        Annotators who have left and right exchanged, compared to most others; and those who
-        contradict each other, where nothing tells who has.
+        Annotators who have left and right exchanged, compared to most others or, if
+        ``by_classes``, to known classes; and those who contradict each other, where nothing tells
+        who has.
     rivals : tuple of tuple of str
         Groups of annotators who contradict each other, where nothing tells which is right.
     untouched : mapping of str to float
@@ -79,19 +80,22 @@ class Crowd:
     contrary: tuple[str, ...] = ()
     rivals: Rivals = ()
     untouched: Mapping[str, float] = field(default_factory=dict)
+    by_classes: bool = False
 
     @classmethod
-    def of(cls, judged: Judgements, features: Any = None) -> Crowd:
+    def of(cls, judged: Judgements, features: Any = None, known: Judgements | None = None) -> Crowd:
         """Learn how everybody answers.
 
         Sliders that nobody moved are left out. Nothing is learnt where noise was added to the
         answers, nor about a single annotator whose answers are consistent. With `features` (N, d)
         of the items, linear scores predict the answers; without them, only other people's answers
-        can show that consistent answers are unrelated to the items.
+        can show that consistent answers are unrelated to the items. Classes of items that are
+        `known` tell who has left and right exchanged.
         """
         middles, shares = untouched(judged)
         judged, copied = without_copies(judged[~middles])
-        sides = sides_of(judged, features)
+        everything = judged if known is None else Judgements.concatenate([judged, known])
+        sides = sides_of(everything, features)
         answers = Answers.of(with_sides_exchanged(judged, sides.others))
         values = [answers.values[rows] for rows in answers.each()]
         several = len(values) > 1 and max(map(len, values)) >= KNOWN and not answers.beyond
@@ -113,7 +117,15 @@ class Crowd:
         for name, other in copied:
             manners[name] = replace(manners[other], name=name)
         manners = {name: manners[name] for name in sorted(manners)}
-        return cls(manners, dict(copied), sides.exchanged, sides.contrary, rivals, shares)
+        return cls(
+            manners,
+            dict(copied),
+            sides.exchanged,
+            sides.contrary,
+            rivals,
+            shares,
+            sides.by_classes,
+        )
 
     def words(self, name: str) -> str:
         """How an annotator answers, as a sentence."""

@@ -1,9 +1,9 @@
-"""The answers in a table of judgements, and checks of their meaning and of who gave them."""
+"""The answers in a table of judgements, and checks of their meaning."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn import kinds
-from pairlearn.annotators.answers import constant_people, listed, untouched, untouched_words
+from pairlearn.annotators.answers import untouched
 from pairlearn.annotators.crowd import Crowd
 from pairlearn.annotators.scale import AnswerScale, scale_of
-from pairlearn.check.findings import Finding, finding
-from pairlearn.columns import Floats, Indices, Mask
+from pairlearn.check.findings import Finding, about_people, finding
+from pairlearn.columns import Floats, Indices, Mask, find_rows
 from pairlearn.dependence import Dependence, components
 from pairlearn.judgements import Judgements
 from pairlearn.labels import TOLERANCE, PairLabels
@@ -34,20 +34,12 @@ ONE_SIDED = 0.9
 """Share of infeasible judgements on one side, where noise falls on both: a lean."""
 ALONE = 0.05
 """If no more than this share of judgements is out of range, the others are on the right scale."""
-ALIKE = 20
-"""Equal answers of one annotator from which on they are a habit."""
 LEAST_ANSWERS = 10
 """Fewer say nothing about the prior, or about a lean."""
 LARGE, LEAST_LARGE = 0.6, 3
 """Differences that nearly determine the similarity, and how many must contradict it."""
 EXPLAINING = {"outlying-annotator", "leaning-annotator"}
 """Findings about annotators that explain answers which are not feasible."""
-AGREEING = "Two people who agree may have copied each other, so numbers do not decide. "
-FEATURES = (
-    "The features may tell which side is right (--items), and fit lets them decide.",
-    "A linear model of the features does not tell which side is right; what fit trains may.",
-)
-"""What features tell about rivals: where they are not given, and where they are."""
 SLACK = 1.1
 """How far mean |c| may be above its bound: noise of σ = ½ raises it by 3%."""
 
@@ -72,8 +64,9 @@ class Answers:
 
     s and c are NaN where not given, ``preference`` is −1 left, +1 right, 0 none, and ``names`` has
     the annotator of each row, or "". ``ends`` (n, 2) are positions in ``ids``, and ``features``
-    those of ``ids``, where known. ``rows`` are the rows of the table; ``statements`` has all of its
-    statements, also those about single items, whose ids are ``single_ids``.
+    those of ``ids`` and then ``other_ids``, where known. ``rows`` are the rows of the table;
+    ``statements`` has all of its statements, also those about single items, whose ids are
+    ``single_ids``, and ``other_ids`` if they are in no pair.
     """
 
     s: Floats
@@ -86,6 +79,7 @@ class Answers:
     statements: Judgements
     rows: Indices
     single_ids: NDArray[Any]
+    other_ids: NDArray[Any]
     features: NDArray[Any] | None = None
 
     @classmethod
@@ -96,8 +90,11 @@ class Answers:
         ids, ends = pairs.numbered()
         similarity, difference = pairs.to_array().T
         choice = np.zeros(n, np.int64) if pairs.preference is None else pairs.preference
-        all_ends = np.tile([0, -1], (len(table), 1))  # which single item does not matter here
+        single_ids = table.left[table.single]
+        other_ids = np.setdiff1d(single_ids, ids)
+        all_ends = np.full((len(table), 2), -1)
         all_ends[rows] = ends
+        all_ends[table.single, 0] = find_rows(single_ids, np.concatenate([ids, other_ids]))
         return cls(
             s=similarity,
             c=difference,
@@ -108,7 +105,8 @@ class Answers:
             names=np.full(n, "") if pairs.annotator is None else pairs.annotator,
             statements=Judgements.from_columns(all_ends, table.statements()),
             rows=rows,
-            single_ids=table.left[table.single],
+            single_ids=single_ids,
+            other_ids=other_ids,
         )
 
     def __len__(self) -> int:
@@ -188,7 +186,8 @@ class Answers:
     def crowd(self) -> Crowd:
         """How each annotator answers."""
         oriented = self.has_c.any() or self.preference.any()  # else features tell nothing
-        return Crowd.of(self.judgements, self.features if oriented else None)
+        known = self.statements[self.statements.known]
+        return Crowd.of(self.judgements, self.features if oriented else None, known)
 
     @cached_property
     def useful(self) -> Mask:
@@ -316,7 +315,7 @@ def check_upside_down(answers: Answers) -> Iterator[Finding]:
     if reversed_by:
         everybody = len(reversed_by) == len(answers.scales)
         sure = everybody and sum(reversed_by.values()) >= LEAST_ANSWERS
-        yield _about("upside-down", [*reversed_by], severity="error" if sure else "warning")
+        yield about_people("upside-down", [*reversed_by], severity="error" if sure else "warning")
 
 
 def _distances(labels: PairLabels) -> Floats:
@@ -372,60 +371,6 @@ def _leans(answers: Answers, infeasible: Infeasible) -> Iterator[Finding]:
     for rows, other, to in zip((above, below), against, ("same", "different"), strict=True):
         if len(rows) >= LEAST_ANSWERS and len(rows) > ONE_SIDED * (len(rows) + len(other)):
             yield finding("leaning-similarity", rows, above=len(above), below=len(below), to=to)
-
-
-def check_annotators(answers: Answers) -> Iterator[Finding]:
-    """Check how each annotator answers, or the table as one annotator where it names none."""
-    one_answer = {name for name, manner in answers.crowd.manners.items() if manner.constant}
-    for question, column in (("similarity", answers.s), ("difference", answers.c)):
-        values_of = {
-            name: column[~np.isnan(column) & (answers.names == name)] for name in answers.scales
-        }
-        habits = constant_people([values[:, None] for values in values_of.values()])
-        constant = [
-            name
-            for (name, values), habit in zip(values_of.items(), habits, strict=True)
-            if len(values) >= ALIKE and np.ptp(values) == 0 and habit
-            if not (name and name in one_answer)
-        ]
-        if constant:
-            yield _about("constant", constant, name=f"constant-{question}", question=question)
-    middles, shares = answers.untouched
-    if shares:
-        yield finding("untouched", np.flatnonzero(middles), words=untouched_words(shares))
-    by_scale: dict[str, list[str]] = {}
-    for name, scale in answers.scales.items():
-        if any(scale.levels) and name not in one_answer:  # one answer shows no levels
-            by_scale.setdefault(scale.words(), []).append(name)
-    if by_scale:
-        scales = [f"{scale} ({', '.join(names)})" for scale, names in by_scale.items()]
-        everybody = [*chain.from_iterable(by_scale.values())]
-        yield _about("levels", everybody, scale="; ".join(scales).replace(" ()", ""))
-    bare = {name: "".join(name.casefold().split()) for name in answers.annotators.tolist()}
-    alike = [name for name in bare if [*bare.values()].count(bare[name]) > 1]
-    if alike:
-        alike.sort(key=bare.__getitem__)
-        yield _about("similar-names", alike, words=", ".join(map(repr, alike)))
-    # Where the table names nobody, the checks of answers say as much.
-    for doubt in answers.crowd.doubts() if len(answers.annotators) else ():
-        if doubt.code == "untouched":  # which is a finding with its rows
-            continue
-        agreeing = AGREEING * any(len(group) > 1 for group in answers.crowd.rivals)
-        features = FEATURES[answers.features is not None]
-        yield _about(
-            doubt.code, doubt.names, words=doubt.words, agreeing=agreeing, features=features
-        )
-    # Where three answer the same pairs, contradictions show.
-    scattered = len(answers.annotators) > 1 and len(answers) < 3 * (answers.pair.max() + 1)
-    if scattered and answers.features is None:
-        yield finding("answers-alone")
-
-
-def _about(code: str, names: Sequence[str], **values: Any) -> Finding:
-    """A finding about some annotators."""
-    known = [name for name in names if name]
-    who = listed(known) if known else ""
-    return finding(code, ids=known, count=len(known), names=who, **values)
 
 
 def check_comparisons(answers: Answers, prior: float | None) -> Iterator[Finding]:

@@ -10,12 +10,12 @@ from typing import Any, Literal
 import numpy as np
 
 from pairlearn import kinds
+from pairlearn.check.annotators import check_annotators
 from pairlearn.check.answers import (
     DISAGREEMENT,
     LEAST_ANSWERS,
     Answers,
     Infeasible,
-    check_annotators,
     check_comparisons,
     check_feasibility,
     check_ranges,
@@ -49,7 +49,7 @@ def check(
 ) -> CheckReport:
     """Check a table of judgements before anything is learnt from it.
 
-    Rows about a single item are only counted.
+    Rows about a single item are counted, and known classes tell who has left and right exchanged.
 
     Parameters
     ----------
@@ -160,10 +160,10 @@ def _summary(answers: Answers, infeasible: Infeasible, implied: PriorEstimate | 
 
 
 def _features(answers: Answers, items: Any) -> Any:
-    """Features of the items in pairs; None where they are missing or all the same."""
+    """Features of the items, those in pairs first; None where they are missing or all the same."""
     if not isinstance(items, ItemTable) or not len(answers) or _constant(items):
         return None
-    rows = find_rows(answers.ids, items.ids)
+    rows = find_rows(np.concatenate([answers.ids, answers.other_ids]), items.ids)
     return items.features[rows] if (rows >= 0).all() else None
 
 

@@ -7,13 +7,14 @@ means and what to do. The checks compute the values that fill the messages.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from importlib.resources import files
 from typing import Any, Literal
 
 import numpy as np
 
+from pairlearn.annotators.answers import listed
 from pairlearn.annotators.crowd import Crowd
 from pairlearn.prior import PriorEstimate
 
@@ -172,3 +173,10 @@ def finding(
         rows=tuple(int(row) + 1 for row in rows[:SHOWN]),
         ids=tuple(np.asarray(ids[:SHOWN]).tolist()),
     )
+
+
+def about_people(code: str, names: Sequence[str], **values: Any) -> Finding:
+    """A finding about some annotators."""
+    known = [name for name in names if name]
+    who = listed(known) if known else ""
+    return finding(code, ids=known, count=len(known), names=who, **values)

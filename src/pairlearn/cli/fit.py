@@ -102,7 +102,9 @@ class Request(Columns, Reading, Training):
     early_stopping: bool = False
 
     def __post_init__(self) -> None:
-        self.check_command = f"`pairlearn check {self.pairs} --items {self.items}`"
+        known = "" if self.labelled is None else f" --labelled {self.labelled}"
+        known += "" if self.positive is None else f" --positive {self.positive}"
+        self.check_command = f"`pairlearn check {self.pairs} --items {self.items}{known}`"
 
     def check_options(self) -> None:
         """Refuse options that do not go together."""
@@ -138,10 +140,10 @@ class Request(Columns, Reading, Training):
             choice = replace(choice, ignore=(*choice.ignore, "group"))
         items = read_items(self.items, self.ids, columns=choice)
         pairs = self.table(self.pairs)
-        statements, doubts = self._check(pairs, items)
         if self.labelled is not None:
             classes = read_labelled(self.labelled, items, self.positive)
-            statements["label"] += len(classes.rows)
+        everything = pairs if classes is None else classes.beside(pairs, items)
+        statements, doubts = self._check(everything, items)
         if groups is not None:  # a group is one statement about its items
             statements += Counter({name: len({*groups.v}) for name in groups.kinds()})
         table = Table.of_items(items, pairs.judgements(items), classes, groups)

@@ -16,6 +16,7 @@ from pairlearn.cli.options import (
     Reading,
     Seed,
     check_new_file,
+    check_positive,
     check_suffix,
 )
 
@@ -39,6 +40,8 @@ def check(
     pairs: Path,
     *,
     items: Path | None = None,
+    labelled: Path | None = None,
+    positive: str | None = None,
     prior: float | None = None,
     majority: Majority | None = None,
     figure: Path | None = None,
@@ -49,6 +52,8 @@ def check(
     ----------
     items
         Table of items, which should have every id; their features tell more about annotators.
+    labelled
+        Items of known class, id and class, as for fit: they tell who has left and right exchanged.
     prior
         Share of positives as you know it, to compare.
     figure
@@ -57,15 +62,22 @@ def check(
     For example:
       pairlearn check pairs.csv
       pairlearn check pairs.csv --items items.csv --prior 0.3 --figure plane.png
+      pairlearn check pairs.csv --items items.csv --labelled known.csv
       pairlearn check pairs.csv --similarity-scale 1,5 --difference-scale=-2,2
       pairlearn check pairs.parquet --json | jq '.findings[] | .code'
     """
     from pairlearn.check import check as check_table
     from pairlearn.tables import read_items
+    from pairlearn.tables.read import read_labelled
 
     check_suffix("--figure", figure, *FIGURES)
+    check_positive(positive, labelled)
+    if labelled is not None and items is None:
+        raise ValueError("--labelled has classes of items: give them, too (--items)")
     table = reading.table(pairs)  # all values out of range, not the first alone
     known = None if items is None else read_items(items, columns=columns.choice())
+    if known is not None and labelled is not None:
+        table = read_labelled(labelled, known, positive).beside(table, known)
     report = check_table(table, items=known, prior=prior, majority=majority)
     report = report.without(reading.settled())
     text = [*_text(report, pairs.name), *(f"note: {note}" for note in reading.notes)]

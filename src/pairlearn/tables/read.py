@@ -215,6 +215,11 @@ class Labelled:
     positive: Mask
     classes: NDArray[Any]
 
+    def beside(self, table: PairTable, items: ItemTable) -> PairTable:
+        """A table with the classes as further rows, about single items."""
+        classes = Judgements.about_items("label", self.rows, self.positive)
+        return PairTable.concatenate([table, PairTable.from_judgements(classes, items.ids)])
+
 
 def read_labelled(path: Path, items: ItemTable, positive: str | None = None) -> Labelled:
     """Read the classes of some items: columns ``id`` and ``class`` of a CSV or Parquet file.
