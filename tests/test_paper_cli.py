@@ -162,9 +162,10 @@ def test_figure_writes_files(calls: list[dict[str, Any]]) -> None:
     assert json.loads(done.output) == ["figures/gamma-0.2.png"]
     assert Path("figures/gamma-0.2.png").stat().st_size > 5_000
     assert call("figure", "gamma", "--test-subset", "both").exit_code == 2
-    for formats in ("bmp3", ","):
-        done = call("figure", "gamma", "--formats", formats)
-        assert done.exit_code == 2 and formats in done.stderr
+    for formats in ("bmp3", "pdf,bmp3", ","):
+        done = call("figure", "gamma", "--out", "none", "--formats", formats)
+        assert done.exit_code == 2 and formats.removeprefix("pdf,") in done.stderr
+    assert not Path("none").exists()
 
 
 def test_compare_passes_on_the_published_numbers_and_fails_with_exit_code_one(
@@ -223,10 +224,15 @@ def test_compare_of_robustness_and_of_nothing(calls: list[dict[str, Any]]) -> No
         (("run", "accuracy", "--seeds", "0"), "'0'"),
         (("run", "accuracy", "--epochs", "0"), "--epochs 0 must be a whole number of 1 or more"),
         (("run", "accuracy", "--model", "cnn"), "cnn"),
+        *(
+            ((*words, "--model", "resnet34"), "for any data set are mlp, mlp-bn, mlp-small, linear")
+            for words in (("run", "accuracy", "--datasets", "mnist,digits"), ("run", "accuracy"))
+        ),
         (("run", "accuracy", "--device", "tpu"), "tpu"),
         (("run", "accuracy", "--priors", "0.5", "--methods", "sconf-abs"), "no runs are selected"),
         (("table", "accuracy"), "pairlearn bench run accuracy"),
         (("figure", "gamma"), "pairlearn bench run gamma"),
+        (("figure", "siblings"), "siblings has no figures, only a table"),
         (("compare", "accuracy"), "pairlearn bench run accuracy"),
         (("compare", "gamma"), "accuracy and robustness"),
     ],

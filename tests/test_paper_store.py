@@ -104,6 +104,20 @@ def test_damage_before_the_end_is_an_error_that_names_the_line(tmp_path: Path, l
         len(RunStore(path))
 
 
+@pytest.mark.parametrize(
+    ("text", "shown"), [("7.5", "7.5"), ("-0.1", "-0.1"), ("NaN", "nan"), ('"0.5"', "'0.5'")]
+)
+def test_an_accuracy_outside_of_0_to_1_is_named_with_its_file_and_line(
+    tmp_path: Path, text: str, shown: str
+) -> None:
+    path = tmp_path / "runs.jsonl"
+    lines = [Record(make_run(seed), {"paper": 0.5}).line() for seed in (0, 1)]
+    path.write_bytes(lines[0] + lines[1].replace(b"0.5", text.encode()))
+    words = rf"runs\.jsonl, line 2 .*'paper' must be a number in \[0, 1\]; got {shown}$"
+    with pytest.raises(StoreError, match=words):
+        len(RunStore(path))
+
+
 def test_duplicates_are_refused(tmp_path: Path) -> None:
     store = RunStore(tmp_path / "runs.jsonl")
     store.append(make_run(), {"paper": 0.5})

@@ -12,7 +12,7 @@ import typer
 
 from pairlearn import __version__
 from pairlearn.cli.command import INTERRUPTED, CommandError, Output, command, register
-from pairlearn.cli.options import Seed, check_new_file, check_suffix, parse_names
+from pairlearn.cli.options import FIGURES, Seed, check_new_file, check_suffix, parse_names
 from pairlearn.progress import bar
 
 if TYPE_CHECKING:
@@ -236,14 +236,20 @@ def figure(
     out
         Folder of the figures.
     formats
-        Endings, separated by commas.
+        Any of png, svg and pdf, separated by commas.
     """
-    from pairlearn.paper.figures import save_figures
+    from pairlearn.paper.figures import DRAWN, save_figures
 
+    if options.grid not in DRAWN:
+        advice = f"`pairlearn bench table {options.grid}` shows it"
+        raise ValueError(f"{options.grid} has no figures, only a table; {advice}")
+    endings = parse_names(formats, "--formats")
+    for ending in endings:
+        if f".{ending}" not in FIGURES:
+            known = ", ".join(name.removeprefix(".") for name in FIGURES)
+            raise ValueError(f"--formats {ending} must be among {known}")
     (cells,) = _summaries(options, test_subset)
-    names = list(
-        map(str, save_figures(options.grid, cells, out, parse_names(formats, "--formats")))
-    )
+    names = list(map(str, save_figures(options.grid, cells, out, endings)))
     return Output(names, names)
 
 

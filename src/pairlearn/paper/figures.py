@@ -193,13 +193,16 @@ PLOTS: dict[str, Callable[[Sequence[Cell], Axes], Axes]] = {
 }
 """The plot of a data set at a class prior, by experiment."""
 
+DRAWN = (*PLOTS, "robustness")
+"""The experiments with figures; the siblings have only a table."""
+
 
 def panels(grid: str, cells: Sequence[Cell]) -> list[Panel]:
-    """The plots of an experiment on one test subset; the siblings have only a table."""
+    """The plots of an experiment on one test subset; none if it is not in ``DRAWN``."""
+    if grid not in DRAWN:
+        return []
     if grid == "robustness":
         return list(_heat_maps(cells))
-    if grid not in PLOTS:
-        return []
     groups = grouped(cells, lambda cell: (cell.config.prior, cell.dataset_title))
     return [
         Panel(f"{grid}-{prior:g}", title, f"prior {prior:g}", group, PLOTS[grid])

@@ -9,10 +9,12 @@ from types import MappingProxyType
 from typing import Any
 
 from pairlearn.data import SPECS, get_spec
+from pairlearn.models import CONVOLUTIONAL
 from pairlearn.paper.runs import (
     CORRECTIONS,
     GUIDED,
     METHODS,
+    MODELS,
     SCONFCONFDIFF,
     Record,
     Run,
@@ -236,6 +238,13 @@ class Selection:
         """Return the grid with these values."""
         chosen = grid.select(**vars(self))
         self._check_images(chosen.datasets)
+        without = [name for name in chosen.datasets if len(get_spec(name).shape) == 1]
+        if self.model in CONVOLUTIONAL and without:
+            others = ", ".join(name for name in MODELS if name not in CONVOLUTIONAL)
+            raise ValueError(
+                f"{self.model} needs images, and there are none in {', '.join(without)}; "
+                f"the models for any data set are {others}"
+            )
         return chosen
 
     def records(self, grid: Grid, records: Iterable[Record]) -> list[Record]:

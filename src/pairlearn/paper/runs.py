@@ -154,8 +154,9 @@ def method_order(method: str) -> int:
 
 T = TypeVar("T")
 
+MODELS = ("mlp", "mlp-bn", "mlp-small", "linear", "resnet34", "resnet32")
 _CHOICES = {
-    "model": ("mlp", "mlp-bn", "mlp-small", "linear", "resnet34", "resnet32"),
+    "model": MODELS,
     "annotator": ("paper", "calibrated"),
     "images": ("proper", "published"),
 }
@@ -339,8 +340,10 @@ class Record:
         for name, value in self.results.items():
             if not name.isprintable():
                 raise StoreError(f"result {name!r:.80} has a name that is not printable text")
-            if not is_number(value):
-                raise StoreError(f"result {name!r:.80} must be a finite number; got {value!r:.80}")
+            if not (is_number(value) and 0 <= value <= 1):
+                raise StoreError(
+                    f"result {name!r:.80} must be a number in [0, 1]; got {value!r:.80}"
+                )
         if unknown := sorted(set(self.notes) - set(NOTES)):
             raise StoreError(f"notes {unknown} are unknown; use {', '.join(NOTES)}")
         for name, value in self.notes.items():
