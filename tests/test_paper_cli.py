@@ -10,6 +10,7 @@ import pairlearn
 from pairlearn.cli import bench
 from pairlearn.data import DatasetNotFoundError
 from pairlearn.paper import GRIDS, Method, Run, RunStore, published_accuracy
+from pairlearn.paper.reproduction import REQUIRED_SHARE, WORST_ALLOWED
 from paper_results import call
 
 PUBLISHED = {(c.dataset, c.prior, c.method): c.mean for c in published_accuracy()}
@@ -181,6 +182,19 @@ def test_compare_passes_on_the_published_numbers_and_fails_with_exit_code_one(
     # On the other test subset everything is 0.01 lower here, which is more than is allowed.
     done = call("compare", "accuracy", "--test-subset", "stratified", "--json")
     assert (done.exit_code, json.loads(done.output)["ok"]) == (1, False)
+
+
+def test_compare_names_runs_with_another_recipe_and_its_help_the_exit_code(
+    calls: list[dict[str, Any]],
+) -> None:
+    call("run", *MNIST, "--seeds", "1", "--epochs", "8", "--annotator", "calibrated")
+    call("run", "accuracy", "--datasets", "letter", "--seeds", "1")
+    done = call("compare", "accuracy")
+    words = "MNIST (epochs 8 in place of 200, annotator calibrated in place of paper)"
+    assert f"\nTrained in another way than in the paper: {words}\n" in done.output
+    text = " ".join(call("compare", "--help").output.split())
+    assert f"at least {REQUIRED_SHARE:.0%} of the cells are within" in text
+    assert f"differs by more than {WORST_ALLOWED:g}" in text
 
 
 def test_compare_of_robustness_and_of_nothing(calls: list[dict[str, Any]]) -> None:

@@ -185,6 +185,7 @@ Furthest supervised or ABS cell: -0.0300, MNIST at 0.2, Sconf-ABS (at most 0.02 
 Published cells without runs of ours: 358"""
     )
     data = comparison.to_dict()
+    assert data["cells"][0]["changes"] == ()
     assert data["ok"] is comparison.passes is False
     assert data["share_within_tolerance"] == 0.5
     assert data["worst_steady"]["method"] == "Sconf-ABS"

@@ -255,7 +255,12 @@ def figure(
 
 @command("bench compare", RunOptions, exits="0 they agree, 1 they do not")
 def compare(options: RunOptions, *, test_subset: Subset = "paper") -> Output:
-    """Compare the results with the published tables cell by cell."""
+    """Compare the results with the published tables cell by cell.
+
+    They agree if at least 85% of the cells are within their tolerance, and no supervised or ABS
+    cell differs by more than 0.02. Runs with other epochs than the paper's are compared, too, and
+    the last lines say so.
+    """
     from pairlearn.paper.cells import PUBLISHED
     from pairlearn.paper.reproduction import compare_with_published
 
