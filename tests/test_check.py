@@ -375,8 +375,9 @@ def test_pairs_that_were_chosen_by_their_features(chosen: str) -> None:
     report = check(judged, items=ItemTable(shuffled, x[shuffled]), precision=False)
     assert ("dependent-ends" in codes(report, "warning")) == (chosen != "at random")
     if chosen != "at random":
-        how = {"near": "more alike", "far": "less alike"}[chosen]
-        assert f"are {how} than pairs drawn at random" in find(report, "dependent-ends").message
+        message = find(report, "dependent-ends").message
+        assert f"are {'more' if chosen == 'near' else 'less'} alike than pairs drawn at" in message
+        assert ("half of the classes wrong" in message) == (chosen == "near")
 
 
 @pytest.mark.parametrize(

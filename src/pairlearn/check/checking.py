@@ -206,8 +206,8 @@ def _dependence(answers: Answers, features: Any) -> Iterator[Finding]:
     dependence = Dependence.of(ends, len(ends))
     correlation, error = end_correlation(left, right, answers.weight[rows], dependence)
     if stands_out(correlation, error):
-        how = "more alike" if correlation > 0 else "less alike"
-        yield finding("dependent-ends", how=how, alike=correlation)
+        code = "alike-ends" if correlation > 0 else "unlike-ends"
+        yield finding(code, name="dependent-ends", alike=correlation)
     # An honest similarity goes up with the product of deviations: s − ½ = (2r − 1)(2r' − 1)/2.
     judged = answers.has_s[rows]
     if judged.sum() >= LEAST_ANSWERS and not list(check_upside_down(answers)):
