@@ -12,6 +12,7 @@ from torch import nn
 from typer.testing import CliRunner
 
 from pairlearn import Judgements, PairLabels
+from pairlearn.check import check
 from pairlearn.cli import app
 from pairlearn.data.simulation import simulate
 from pairlearn.estimators import PairClassifier
@@ -50,6 +51,16 @@ def fit(pairs=PAIRS, labels=LABELS, arguments=None, **parameters):
     [
         ({"pairs": PAIRS[:, :1]}, r"pairs must have shape \(n, 2, d, ...\)"),
         ({"pairs": PAIRS[:0]}, "pairs is empty"),
+        ({"pairs": PAIRS[..., :0]}, "pairs has instances without features: there is nothing"),
+        (
+            {"pairs": np.where(ENDS == 7, None, ENDS), "preprocessor": pd.DataFrame(X)},
+            "an id is missing in row 3: drop the row",
+        ),
+        ({"pairs": np.where(ENDS == 7, NAN, ENDS), "preprocessor": X}, "an id is missing in row 3"),
+        (
+            {"pairs": ENDS, "preprocessor": pd.DataFrame(X, columns=[*"aba"])},
+            "two columns are named 'a': give each its own name",
+        ),
         ({"pairs": [[[1, 2], [3]]]}, "pairs has rows of several lengths: give all the same"),
         ({"pairs": ENDS, "preprocessor": TWICE}, "index of the preprocessor has 0 more than once"),
         (
@@ -115,7 +126,8 @@ def test_sparse_pairs_and_models_of_no_kind():
         ({"labelled": (X, np.ones(3))}, r"labelled classes must have shape \(40,\)"),
         ({"labelled": (X[:3], [1, 2, 3])}, r"labelled classes must be two; got \[1, 2, 3\]"),
         ({"labelled": (X[:2], ["a", "a"])}, "give items of both classes"),
-        ({"labelled": (X[:2], [1.0, NAN])}, r"labelled classes are missing \(NaN\) in row 1"),
+        ({"labelled": (X[:2], [1.0, NAN])}, "labelled classes are missing in row 1"),
+        ({"labelled": (X[:2], np.array([1, None]))}, "labelled classes are missing in row 1"),
         ({"labelled": (changed(X, NAN, 3, 0), np.arange(40) % 2)}, "NaN or infinity in row 3"),
     ],
 )
@@ -283,3 +295,17 @@ def test_a_message_about_columns_names_what_there_is(tmp_path):
     shown = CliRunner().invoke(app, ["fit", *files[:2], "--out", files[2]]).output
     kind = "or say what 'my key' holds: --kinds 'my key:number', or text"
     assert f"Drop it: --ignore 'my key'; {kind}" in " ".join(shown.split())
+
+
+def test_missing_values_of_pandas_are_gaps():
+    frame = pd.DataFrame(changed(LABELS, NAN, 3, 0), columns=["similarity", "difference"])
+    gaps = frame.astype("Float64")
+    assert gaps.iloc[3, 0] is pd.NA
+    expected = fit(labels=frame).predict_proba(X)
+    np.testing.assert_array_equal(fit(labels=gaps).predict_proba(X), expected)
+    assert PairTable(*ENDS.T, **gaps) == PairTable(*ENDS.T, **frame)
+
+
+def test_what_is_no_table_is_not_checked():
+    with pytest.raises(TypeError, match=r"table must be a PairTable, .*; got DataFrame"):
+        check(pd.DataFrame({"left": [1], "right": [2]}))

@@ -154,6 +154,17 @@ def whole_numbers(array: NDArray[Any]) -> NDArray[Any]:
     return array
 
 
+def without_gaps(array: NDArray[Any]) -> NDArray[Any]:
+    """An array with NaN for the missing values of pandas, which only objects hold."""
+    missing = getattr(sys.modules.get("pandas"), "NA", None)
+    if array.dtype.kind != "O" or missing is None:
+        return array
+    cells = [np.nan if value is missing else value for value in array.ravel()]
+    replaced = np.empty(array.size, dtype=object)
+    replaced[:] = cells
+    return replaced.reshape(array.shape)
+
+
 def whole_number(value: Any) -> Any:
     """An integer for a floating number that is whole, "" for a missing value; else the value.
 

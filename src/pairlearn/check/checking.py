@@ -121,7 +121,10 @@ def check(
     )
 
 
-def _check_arguments(table: PairTable, prior: float | None, majority: str | None) -> None:
+def _check_arguments(table: Any, prior: float | None, majority: str | None) -> None:
+    if not isinstance(table, PairTable):
+        kind = type(table).__name__
+        raise TypeError(f"table must be a PairTable, as read_pairs returns; got {kind}")
     check_share("prior", prior)
     if majority not in (None, "positive", "negative"):
         raise ValueError(f"majority must be 'positive' or 'negative'; got {majority!r}")

@@ -70,6 +70,9 @@ class FeatureStep:
         """Features (m, d, ...) of instances."""
         names = _names_of(raw) if is_frame(raw) else None
         if names is not None:
+            if len({*names}) < len(names):
+                twice = next(name for name in names if names.count(name) > 1)
+                raise ValueError(f"two columns are named {quote(twice)}: give each its own name")
             names = [name for name in names if name != "id"]  # as in files
             if self.names is None and self.own is None:
                 for name in filter(UNNAMED.fullmatch, names):

@@ -28,6 +28,7 @@ from pairlearn.columns import (
     refuse_huge,
     whole_number,
     whole_numbers,
+    without_gaps,
 )
 from pairlearn.estimators.features import FeatureStep, is_frame
 
@@ -51,8 +52,9 @@ def read_pairs(
             "pairs must have shape (n, 2, d, ...), or (n, 2) with ids and a preprocessor; "
             f"got {array.shape}"
         )
-    if not len(array):
-        raise ValueError("pairs is empty: there is nothing to learn from")
+    if not array.size:
+        nothing = "is empty" if not len(array) else "has instances without features"
+        raise ValueError(f"pairs {nothing}: there is nothing to learn from")
     if array.ndim > 2:
         if step.own is None:
             array = _checked("pairs", array)
@@ -91,6 +93,10 @@ def _as_known(ids: NDArray[Any], preprocessor: Any) -> NDArray[Any]:
     if preprocessor is None or callable(preprocessor):
         return ids
     ids = whole_numbers(ids)
+    if ids.dtype.kind in "Of":
+        missing = np.array([whole_number(one) == "" for one in ids.flat]).reshape(len(ids), -1)
+        for row in first_rows(missing.any(1)):
+            raise ValueError(f"an id is missing in row {row}: drop the row")
     if ids.dtype.kind == "O" and 0 < sum(isinstance(one, str) for one in ids.flat) < ids.size:
         return np.array([str(whole_number(one)) for one in ids.flat]).reshape(ids.shape)
     return ids
@@ -201,7 +207,7 @@ def checked_numbers(name: str, values: NDArray[Any]) -> NDArray[Any]:
         try:
             if values.dtype.kind == "c":
                 raise ValueError("complex numbers")
-            return values.astype(np.float64)
+            return without_gaps(values).astype(np.float64)
         except (TypeError, ValueError) as error:
             raise ValueError(f"{name} must be numbers: {error}") from None
 

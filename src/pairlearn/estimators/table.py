@@ -20,6 +20,7 @@ from pairlearn.columns import (
     as_floats,
     first_rows,
     two_classes,
+    whole_number,
     whole_numbers,
 )
 from pairlearn.estimators.features import FeatureStep, in_order
@@ -426,8 +427,8 @@ def read_classes(y: Any, n: int, positive: Any = None) -> tuple[NDArray[Any], Ma
         raise ValueError(
             f"labelled classes must have shape ({n},), one for each instance; got {array.shape}"
         )
-    for row in first_rows(np.asarray(array != array)):
-        raise ValueError(f"labelled classes are missing (NaN) in row {row}")
+    for row in first_rows(np.array([whole_number(value) == "" for value in array], bool)):
+        raise ValueError(f"labelled classes are missing in row {row}")
     classes = two_classes("labelled classes", array, positive)
     return classes, array == classes[1]
 

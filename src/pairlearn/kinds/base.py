@@ -13,7 +13,15 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from pairlearn.columns import MISSING_WORDS, Indices, RowError, TableError, first_rows, quote
+from pairlearn.columns import (
+    MISSING_WORDS,
+    Indices,
+    RowError,
+    TableError,
+    first_rows,
+    quote,
+    without_gaps,
+)
 from pairlearn.columns import Floats as Floats
 
 if TYPE_CHECKING:  # files are read without torch
@@ -81,7 +89,7 @@ class Column:
             raise TableError(f"{self.name} must have shape (n,); got {array.shape}")
         if not self.words:
             try:
-                return np.asarray(values, dtype=np.float64)
+                return np.asarray(without_gaps(array), dtype=np.float64)
             except (TypeError, ValueError, OverflowError) as error:
                 raise TableError(f"{self.name} must be numbers: {error}") from None
         if array.dtype.kind in "UO":
