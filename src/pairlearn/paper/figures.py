@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_SCALE = "log of error"
+_SCALE = "log-error scale"
 _ACCURACY_TICKS = (0.2, 0.5, 0.7, 0.8, 0.85, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998, 0.999)
 _PUBLISHED: dict[str, Any] = {"color": GREY, "marker": "|"}
 _LEAST_WIDTH, _LINE = 4.2, 0.16  # inches: of a figure with one panel, and of a line of text
@@ -160,9 +160,15 @@ def _scale_by_error(
     if not spans:
         return
     low, high = min(span[1] for span in spans) / 1.15, max(span[2] for span in spans) * 1.15
+
+    def has_room(tick: float, other: float) -> bool:
+        """Whether labels are far enough apart; side by side, long ones need more."""
+        share = math.log((1 - tick) / (1 - other)) / math.log(high / low)
+        return share > (0.025 * len(f"{tick:g}{other:g}") if name == "x" else 0.16)
+
     ticks: list[float] = []
     for tick in (t for t in _ACCURACY_TICKS if low <= 1 - t <= high):
-        if not ticks or math.log((1 - ticks[-1]) / (1 - tick)) > 0.16 * math.log(high / low):
+        if not ticks or has_room(ticks[-1], tick):
             ticks.append(tick)
     axis = ax.xaxis if name == "x" else ax.yaxis
     ax.set(**{f"{name}lim": (high, low), f"{name}scale": "log"})
