@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import itertools
 import os
 import re
 import subprocess
@@ -269,6 +270,22 @@ def check_interactive_page(page: Page, folder: Path) -> None:
     assert abs(estimate - truth) < 0.08
 
 
+def check_results_table(page, folder):
+    """All columns fit on a laptop, and the stripes alternate whatever is filtered."""
+    page.set_viewport_size({"width": 1366, "height": 900})
+    page.goto((folder / "results" / "accuracy.html").as_uri())
+    wide = page.eval_on_selector(".scroll", "box => box.scrollWidth - box.clientWidth")
+    assert wide <= 0
+    page.select_option("select[data-facet=method]", "Sconf-ABS")
+    page.select_option("select[data-facet=verdict]", "yes")
+    colours = page.eval_on_selector_all(
+        "table.sortable tbody tr:not([hidden])",
+        "rows => rows.map((row) => getComputedStyle(row.cells[1]).backgroundColor)",
+    )
+    assert len(colours) > 5 and len(set(colours)) == 2
+    assert all(a != b for a, b in itertools.pairwise(colours))
+
+
 def test_pages_open_from_disk_without_a_request_or_an_error(folder, browser):
     requested: list[str] = []
     with browser.new_context() as context:
@@ -287,6 +304,7 @@ def test_pages_open_from_disk_without_a_request_or_an_error(folder, browser):
             wide = page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
             assert wide <= 0, f"{name} is wider than the window by {wide}"
         check_interactive_page(page, folder)
+        check_results_table(page, folder)
         page.goto((folder / "theory" / "family.html").as_uri())
         page.wait_for_function("document.fonts.check('1em \"STIX Two Math\"')")
         page.goto((folder / "search.html").as_uri() + "?q=estimate_prior")

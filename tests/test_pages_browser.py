@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -143,8 +144,30 @@ def test_sorts_by_keyboard_and_filters_rows_and_figures(
     rows = page.locator("tr[data-dataset]:visible").count()
     expect(page.locator(".filters .said")).to_have_text(f"{rows} rows shown")
     expect(page.locator("#gamma .figures")).to_be_hidden()  # it has no such prior
+    page.locator("select[data-facet=method]").select_option("Likelihood-ABS")
+    assert set(column(page, "#accuracy", 3)) == {"Likelihood-ABS"}
     page.locator("select[data-facet=subset]").select_option("stratified")
     assert shown.count() == 1 and shown.get_attribute("data-subset") == "stratified"
+
+
+def test_dashes_come_last_and_a_table_that_scrolls_says_so(
+    page: Page, reports: dict[str, Path]
+) -> None:
+    page.goto(reports["bench"].as_uri())
+    titles = page.locator("#accuracy thead th button").all_inner_texts()
+    for place, title in enumerate(titles, 1):
+        for _ in range(2):
+            page.locator("#accuracy thead th button").nth(place - 1).click()
+            texts = [text.strip() for text in column(page, "#accuracy", place)]
+            dashes = texts.count("–")
+            assert bool(dashes) == (title in ("published", "difference", "within tolerance"))
+            assert set(texts[len(texts) - dashes :]) <= {"–"}
+    box = page.locator("#accuracy .scroll")
+    expect(box).not_to_have_class(re.compile("scrolls"))
+    page.set_viewport_size({"width": 390, "height": 844})
+    expect(box).to_have_class("scroll scrolls goes-on")
+    box.evaluate("box => { box.scrollLeft = 5000 }")
+    expect(box).to_have_class("scroll scrolls")
 
 
 def check_print(page: Page) -> None:

@@ -171,7 +171,7 @@ def _cells_table(summary: GridSummary) -> HtmlTable:
         cell, compared = line.cell, line.compared
         return {
             "data set": TableCell(cell.dataset_title),
-            "prior π₊": number_cell(cell.config.prior),
+            "π₊": number_cell(cell.config.prior),
             **{name: number_cell(value(cell)) for name, value in parameters.items()},
             "method": TableCell(cell.method.title),
             "published": _mean(line.published),
@@ -188,7 +188,14 @@ def _cells_table(summary: GridSummary) -> HtmlTable:
         caption += f", {len(comparison.evidence):,} with a published number that counts"
     if comparison.absent and summary.grid in PUBLISHED:
         caption += f"; {comparison.absent:,} published cells were not run"
-    facets = [{**_facets(line.cell), "verdict": _verdict(line)[:3]} for line in summary.lines]
+    facets = [
+        {
+            **_facets(line.cell),
+            "method": line.cell.method.title,
+            "verdict": _verdict(line)[:3],
+        }
+        for line in summary.lines
+    ]
     return _html_table(f"{caption}. Mean {SPREAD}.", list(map(row, summary.lines)), facets)
 
 
@@ -204,9 +211,9 @@ def _verdict(line: Line) -> str:
     if line.compared is None or line.published is None:
         return "–"
     if line.compared.is_copy:
-        return f"copy of σ = {line.published.copy_of:g}, not counted"
+        return f"copy of σ = {line.published.copy_of:g}"
     if not line.compared.counts:
-        return "on other images, not counted"
+        return "other images"
     return f"{'yes' if line.compared.ok else 'no'}, ±{line.compared.tolerance:.3f}"
 
 

@@ -27,7 +27,7 @@ POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inli
 """Content security policy: the browser loads nothing from outside the page."""
 
 STEPS = (0.002, 0.006, 0.015)
-"""Differences from which on a cell has the first, second and third tint."""
+"""Differences, as shown, from which on a cell has the first, second and third tint."""
 
 # Not allowed in HTML: control characters but tab and newline, and lone surrogates.
 _FORBIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
@@ -141,7 +141,8 @@ def difference_cell(difference: float | None) -> TableCell:
     """A difference with its sign, an arrow and a tint: colour is never the only sign."""
     if difference is None:
         return TableCell("–")
-    size = sum(abs(difference) >= step - 1e-9 for step in STEPS)
+    shown = float(f"{abs(difference):.3f}")
+    size = sum(shown >= step for step in STEPS)
     if not size:
         return TableCell(signed(difference), difference, "diff")
     side, arrow = ("above", "▲") if difference > 0 else ("below", "▼")

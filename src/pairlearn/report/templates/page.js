@@ -11,19 +11,31 @@ function sort(head) {
   const body = head.closest("table").tBodies[0], sign = down ? -1 : 1;
   const numeric = head.classList.contains("n");
   const keyed = [...body.rows].map((line) => {
-    const cell = line.cells[place], value = cell.dataset.v;
-    return [numeric ? (value === undefined ? NaN : Number(value)) : cell.textContent, line];
+    const { dataset: { v }, textContent: text } = line.cells[place];
+    return [(numeric ? v === undefined : text.trim() === "–") ? null : numeric ? Number(v) : text, line];
   });
   keyed.sort(([a], [b]) => {
-    if (!numeric) return sign * number.compare(a, b);
-    if (Number.isNaN(a) || Number.isNaN(b)) return Number.isNaN(a) - Number.isNaN(b);
-    return sign * (a - b);
+    if (a === null || b === null) return (a === null) - (b === null);  // a dash comes last
+    return sign * (numeric ? a - b : number.compare(a, b));
   });
   body.append(...keyed.map(([, line]) => line));
 }
 
 for (const button of document.querySelectorAll("table.sortable thead button"))
   button.addEventListener("click", () => sort(button.parentElement));
+
+// A table that is wider than its box says so, and fades at the side where it goes on.
+function mark(box) {
+  const beyond = box.scrollWidth - box.clientWidth;
+  box.classList.toggle("scrolls", beyond > 1);
+  box.classList.toggle("goes-on", beyond - box.scrollLeft > 1);
+}
+
+const resized = new ResizeObserver((entries) => entries.forEach((entry) => mark(entry.target)));
+for (const box of document.querySelectorAll(".scroll")) {
+  box.addEventListener("scroll", () => mark(box), { passive: true });
+  resized.observe(box);
+}
 
 // Filters: what carries a facet is shown if it is the chosen one.
 const lists = [...document.querySelectorAll("select[data-facet]")];
