@@ -150,7 +150,8 @@ def whole_numbers(array: NDArray[Any]) -> NDArray[Any]:
         integers = np.asarray(cells).reshape(array.shape)
         return integers if integers.dtype.kind == "i" else array
     if array.dtype.kind == "f" and (array == np.round(array)).all():
-        return array.astype(np.int64) if (abs(array) < 2.0**63).all() else array
+        # Half precision has no 2⁶³.
+        return array.astype(np.int64) if (abs(array.astype(float)) < 2.0**63).all() else array
     return array
 
 
