@@ -272,7 +272,12 @@ def test_an_array_after_a_fit_with_names_is_told_how_to_have_them():
 def test_whole_numbers_of_any_type_are_the_same_ids(known):
     """pandas makes them floating numbers, or objects, where a column has gaps."""
     expected = fit(ENDS, preprocessor=known).predict_proba([3, 5])
-    for ids in (ENDS * 1.0, ENDS.astype(object), (ENDS * 1.0).astype(object)):
+    for ids in (
+        ENDS * 1.0,
+        ENDS.astype(np.float16),
+        ENDS.astype(object),
+        (ENDS * 1.0).astype(object),
+    ):
         model = fit(ids, preprocessor=known)
         np.testing.assert_array_equal(model.predict_proba(ids[1:3, 1]), expected)
         assert not model.unseen(np.array([[0, 1]]), X[:2], np.array(["0", "1"])).any()

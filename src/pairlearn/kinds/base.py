@@ -89,7 +89,8 @@ class Column:
             raise TableError(f"{self.name} must have shape (n,); got {array.shape}")
         if not self.words:
             try:
-                return np.asarray(without_gaps(array), dtype=np.float64)
+                cells = without_gaps(array) if array.dtype.kind == "O" else values
+                return np.asarray(cells, dtype=np.float64)
             except (TypeError, ValueError, OverflowError) as error:
                 raise TableError(f"{self.name} must be numbers: {error}") from None
         if array.dtype.kind in "UO":
