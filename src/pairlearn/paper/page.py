@@ -155,7 +155,7 @@ def _figures(summary: GridSummary) -> Iterator[PageFigure]:
 def _with_legend(grid: str, panel: Panel, ax: Axes) -> None:
     panel.plot(panel.cells, ax)
     if grid in ("gamma", "limited"):  # the others need none
-        ax.legend(fontsize=6)
+        ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=3, fontsize=6)
 
 
 def _facets(cell: Cell) -> dict[str, str]:
