@@ -80,8 +80,8 @@ def test_who_goes_with_whom(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("nobody", [None, np.nan, ""])
 def test_a_missing_name_is_nobody(nobody: Any) -> None:
-    named = module.named(np.array([1.0, nobody]) if nobody != nobody else [1.0, nobody])
-    assert named.tolist() == ["1.0", ""]
+    named = module.named(np.array([1.5, nobody]) if nobody != nobody else [1.5, nobody])
+    assert named.tolist() == ["1.5", ""]
 
 
 def test_nobody_goes_with_anybody_who_answers_other_pairs_or_none() -> None:

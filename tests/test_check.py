@@ -337,8 +337,9 @@ def test_what_the_items_tell() -> None:
     assert "unjudged-items" not in codes(check(judged, items=[1, 2, 3]))
     assert find(check(judged, items=[1, 2, 3, 4]), "unjudged-items").count == 1
     assert "unjudged-items" not in codes(check(judged, items=[1, 2, 3, 1]))
-    judged, constant = table((7, 8, 0.5, 0.1)), ItemTable(["007", "8"], np.ones((2, 3)))
-    report = check(judged, items=constant)
+    assert find(check(judged, items=[1, 2]), "unknown-item").ids == ("3",)
+    judged = table((7, 8, 0.5, 0.1))
+    report = check(judged, items=ItemTable(["007", "8"], np.ones((2, 3))))
     assert "have '007': write ids alike" in find(report, "unknown-item").message
     assert "the same features (3)" in find(report, "constant-features").message
     assert "constant-features" not in codes(check(judged, items=ItemTable([8], np.ones((1, 3)))))
@@ -446,5 +447,4 @@ def test_plot_plane() -> None:
     corners = {text.get_text() for text in ax.texts}
     assert corners == {"left +, right −", "left −, right +", "same class"}
     noisy = plot_plane(PairLabels([3.0], [-2.0], noisy=True), pyplot.Figure().subplots())
-    assert noisy.get_xlim()[0] < -2
-    assert noisy.get_ylim()[1] > 3
+    assert noisy.get_xlim()[0] < -2 and noisy.get_ylim()[1] > 3

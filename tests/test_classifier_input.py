@@ -197,7 +197,7 @@ def test_integers_beyond_floating_point_are_named(value):
     size = rf"has about {'-' * (value < 0)}1e\d+ in row 1"
     rows, frame = [[0, 0, 0], [0, value, 1]], pd.DataFrame(X, columns=[*"abc"])
     new = pd.DataFrame(rows, columns=[*"abc"])
-    with pytest.raises(ValueError, match=f"X {size}, column 1, too large .*: rescale it"):
+    with pytest.raises(ValueError, match=f"X {size}, column 1, which is too large: rescale it"):
         fit().predict_proba(rows)
     with pytest.raises(ValueError, match=f"X {size}, column 'b'"):
         fit(ENDS, preprocessor=frame).predict_proba(new)
@@ -208,7 +208,7 @@ def test_integers_beyond_floating_point_are_named(value):
         fit([[[0], [1]], [[value], [0]]], LABELS[:2])
     with pytest.raises(ValueError, match=f"labels {size}, column 0"):
         fit(PAIRS[:2], [[0.5, 0], [value, 0]])
-    with pytest.raises(ValueError, match=f"sample_weight {size}, too large"):
+    with pytest.raises(ValueError, match=f"sample_weight {size}, which is too large"):
         fit(PAIRS[:2], LABELS[:2], {"sample_weight": [1, value]})
     with pytest.raises(TableError, match="similarity must be numbers: int too large"):
         PairTable([1], [2], [value], None)
@@ -287,6 +287,9 @@ def test_ids_are_text_if_any_is():
     names = np.array([*range(39), "x"], dtype=object)
     model = fit(names[ENDS], preprocessor=ItemTable(names, X))
     np.testing.assert_array_equal(model.predict_proba(["x"]), model.predict_proba(names[-1:]))
+    framed = fit(names[ENDS], preprocessor=pd.DataFrame(X, index=pd.Index(names, dtype=object)))
+    some = np.array([3.0, "x"], dtype=object)
+    np.testing.assert_allclose(framed.predict_proba(some), model.predict_proba(some), rtol=1e-6)
 
 
 def test_a_message_about_columns_names_what_there_is(tmp_path):

@@ -11,6 +11,7 @@ import math
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from numbers import Rational
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
 import numpy as np
@@ -342,7 +343,7 @@ def as_floats(values: Any) -> Floats:
 
 @contextmanager
 def refuse_huge(name: str, values: Any) -> Iterator[None]:
-    """Turn an OverflowError within a block into a ValueError that names the largest integer.
+    """Turn an OverflowError within a block into a ValueError that names the largest number.
 
     ``values`` are an array, a list or a data frame.
     """
@@ -350,12 +351,12 @@ def refuse_huge(name: str, values: Any) -> Iterator[None]:
         yield
     except OverflowError:
         names, cells = getattr(values, "columns", None), np.asarray(values, dtype=object)
-        integers = [(p, value) for p, value in np.ndenumerate(cells) if isinstance(value, int)]
-        place, value = max(integers, key=lambda cell: abs(cell[1]))
+        exact: list[Any] = [c for c in np.ndenumerate(cells) if isinstance(c[1], Rational)]
+        place, value = max(exact, key=lambda cell: abs(cell[1]))
         column = place[-1] if names is None else quote(names[place[-1]])
         where = f"row {place[0]}" + f", column {column}" * (len(place) > 1)
         raise ValueError(
-            f"{name} has {quote(value)} in {where}, too large for floating point: rescale it"
+            f"{name} has {quote(value)} in {where}, which is too large: rescale it"
         ) from None
 
 

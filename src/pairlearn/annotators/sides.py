@@ -73,7 +73,7 @@ class Sides:
             for m in (*manners, *map(Manner, sorted(sided)))
         )
 
-    def with_copies(self, copies: Iterable[tuple[str, str]]) -> Sides:
+    def with_copies(self, copies: Collection[tuple[str, str]]) -> Sides:
         """The same with copies beside their originals."""
         first, others = (
             tuple(sorted({*group, *(copy for copy, original in copies if original in group)}))

@@ -183,9 +183,10 @@ def _items(answers: Answers, items: Any) -> Iterator[Finding]:
     known = np.asarray(items.ids if isinstance(items, ItemTable) else items)
     places, alone = (find_rows(ids, known) for ids in (answers.ids, answers.single_ids))
     missing = places < 0
-    if missing.any():
+    unknown = answers.ids[missing], np.unique(answers.single_ids[alone < 0])
+    absent = np.union1d(*unknown)
+    if len(absent):
         rows = np.flatnonzero(missing[answers.ends].any(axis=1))
-        absent = answers.ids[missing]
         number = "1 id is" if len(absent) == 1 else f"{len(absent):,} ids are"
         near = similar_id(absent[0].item(), known)
         hint = "" if near is None else f" The items have {near}: write ids alike in both files."

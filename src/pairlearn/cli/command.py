@@ -28,7 +28,7 @@ from pairlearn.progress import hidden_bars
 REFUSED, INTERRUPTED = 2, 130
 AS_OPTIONS = (
     *("annotator_prior", "target_prior", "majority", "positive", "prior"),
-    *("learning_rate", "epochs", "device", "images", "priors"),
+    *("learning_rate", "epochs", "device", "images", "model", "priors"),
     *("columns", "ignore", "kinds"),
 )
 """Parameters of the library that are options of the same name: messages name them as options."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 import warnings
 from collections import Counter
@@ -102,9 +103,10 @@ class Request(Columns, Reading, Training):
     early_stopping: bool = False
 
     def __post_init__(self) -> None:
-        known = "" if self.labelled is None else f" --labelled {self.labelled}"
-        known += "" if self.positive is None else f" --positive {self.positive}"
-        self.check_command = f"`pairlearn check {self.pairs} --items {self.items}{known}`"
+        words = ["pairlearn", "check", self.pairs, "--items", self.items]
+        words += [] if self.labelled is None else ["--labelled", self.labelled]
+        words += [] if self.positive is None else ["--positive", self.positive]
+        self.check_command = f"`{shlex.join(map(str, words))}`"
 
     def check_options(self) -> None:
         """Refuse options that do not go together."""

@@ -170,7 +170,10 @@ def _rows_of(frame: Any, ids: NDArray[Any]) -> Any:
                 f"the index of the preprocessor has {_plain_id(frame.index, row)!r} more than "
                 "once: give each item an id of its own"
             )
-        rows, where = frame.index.get_indexer(ids), "index"
+        index = frame.index
+        if ids.dtype.kind == "U" and index.dtype == object:  # as `_as_known` writes mixed ids
+            index = index.map(lambda one: str(whole_number(one)))
+        rows, where = index.get_indexer(ids), "index"
     else:
         raise ValueError("the preprocessor is a table without an index: give it a column 'id'")
     _refuse_unknown(ids, rows < 0, f"{where} of the preprocessor")

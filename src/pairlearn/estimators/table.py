@@ -21,7 +21,6 @@ from pairlearn.columns import (
     first_rows,
     two_classes,
     whole_number,
-    whole_numbers,
 )
 from pairlearn.estimators.features import FeatureStep, in_order
 from pairlearn.estimators.instances import (
@@ -305,7 +304,8 @@ def read_table(
     rows = np.arange(len(features), len(features) + len(instances))
     known = Judgements.about_items("label", rows, is_positive)
     if ids is not None:
-        names = whole_numbers(np.asarray(x)) if np.ndim(x) == 1 else [""] * len(instances)
+        one_each = np.asarray(x) if np.ndim(x) == 1 else np.full(len(instances), "")
+        names = [str(whole_number(one)) for one in one_each]
         ids = np.concatenate([ids, np.asarray(names).astype(np.str_)])
     features = np.concatenate([features, instances])
     return Table.of(features, statements, known, classes=classes, step=step, ids=ids)

@@ -253,7 +253,7 @@ def index_cells(cells: Iterable[Cell], key: Callable[[Cell], Hashable]) -> dict[
             )
             raise ValueError(
                 f"two cells of {cell.config.dataset}, {cell.config.method}, would stand in one "
-                f"place, with {choices}: choose one"
+                f"place, with {choices}: choose one, or leave a file out"
             )
     return indexed
 
