@@ -158,13 +158,18 @@ def whole_numbers(array: NDArray[Any]) -> NDArray[Any]:
 
 def without_gaps(array: NDArray[Any]) -> NDArray[Any]:
     """An array with NaN for the missing values of pandas, which only objects hold."""
-    missing = getattr(sys.modules.get("pandas"), "NA", None)
-    if array.dtype.kind != "O" or missing is None:
+    if array.dtype.kind != "O":
         return array
-    cells = [np.nan if value is missing else value for value in array.ravel()]
+    cells = [np.nan if _is_gap(value) else value for value in array.ravel()]
     replaced = np.empty(array.size, dtype=object)
     replaced[:] = cells
     return replaced.reshape(array.shape)
+
+
+def _is_gap(value: Any) -> bool:
+    """Whether a value is the missing one of pandas, which need not be imported."""
+    pandas = sys.modules.get("pandas")
+    return pandas is not None and value is pandas.NA
 
 
 def whole_number(value: Any) -> Any:
@@ -175,7 +180,7 @@ def whole_number(value: Any) -> Any:
     >>> [whole_number(value) for value in (7.0, 7.5, "7.0", None)]
     [7, 7.5, '7.0', '']
     """
-    if value is None or value is getattr(sys.modules.get("pandas"), "NA", None):
+    if value is None or _is_gap(value):
         return ""
     if isinstance(value, (float, np.floating)):
         return "" if value != value else int(value) if value.is_integer() else value

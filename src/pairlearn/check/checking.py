@@ -183,8 +183,7 @@ def _items(answers: Answers, items: Any) -> Iterator[Finding]:
     known = np.asarray(items.ids if isinstance(items, ItemTable) else items)
     places, alone = (find_rows(ids, known) for ids in (answers.ids, answers.single_ids))
     missing = places < 0
-    unknown = answers.ids[missing], np.unique(answers.single_ids[alone < 0])
-    absent = np.union1d(*unknown)
+    absent = np.union1d(answers.ids[missing], answers.single_ids[alone < 0])
     if len(absent):
         rows = np.flatnonzero(missing[answers.ends].any(axis=1))
         number = "1 id is" if len(absent) == 1 else f"{len(absent):,} ids are"

@@ -106,7 +106,7 @@ def siblings_table(cells: Sequence[Cell]) -> Table:
         place = SIBLING_METHODS.index(method) if known else len(SIBLING_METHODS)
         return list(STATEMENTS).index(question_of(method)), place
 
-    origin = _seeds(cells) if cells else "no cells"
+    origin = _seeds(cells)
     rows = []
     for method in sorted(dict.fromkeys(method for method, _ in groups), key=order):
         question, title = STATEMENTS[question_of(method)].question, Method.parse(method).title
@@ -193,10 +193,10 @@ def _crossed(
 
 def _seeds(cells: Sequence[Cell]) -> str:
     counts = sorted({len(cell.seeds) for cell in cells})
-    if counts == [1]:
-        return "one seed"
+    if counts in ([], [1]):
+        return "one seed" if counts else "no cells"
     several = "–".join(map(str, counts[:: max(1, len(counts) - 1)]))
-    return f"mean ± standard deviation over {several} seeds".replace("  ", " ")
+    return f"mean ± standard deviation over {several} seeds"
 
 
 def aligned(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
