@@ -16,7 +16,7 @@ from pairlearn import PairClassifier, PairLabels
 from pairlearn.annotators import Crowd
 from pairlearn.annotators.manner import Manner
 from pairlearn.check import check
-from pairlearn.cli import app
+from pairlearn.cli import annotate_exchange, app
 from pairlearn.cli.fit_output import warnings_of
 from pairlearn.data.simulation import simulate
 from pairlearn.judgements import Judgements
@@ -141,6 +141,13 @@ def test_a_mean_of_doubtful_answers_is_warned_of(tmp_path: Path) -> None:
         (),
     ):
         assert not annotate("export", project, out, *options, "--force").stderr
+
+
+@pytest.mark.parametrize("rule", ["mean", "reliability"])
+def test_no_rule_counts_a_copy_less(rule: str) -> None:
+    crowd = Crowd({name: Manner(name) for name in ("ann", "bob")}, copies={"bob": "ann"})
+    (words,) = annotate_exchange._doubts(crowd, rule)
+    assert words.endswith(f"The {rule} counts both: --without bob leaves the copies out")
 
 
 def test_fit_says_of_annotators_what_it_learnt_and_not_what_check_saw() -> None:

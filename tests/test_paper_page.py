@@ -55,8 +55,9 @@ def test_no_file_takes_the_place_of_other_epochs(tmp_path: Path, name: str) -> N
     write_store(tmp_path / name, short)
     table = "table", "accuracy", "--store", tmp_path, "--test-subset", "paper"
     assert call(*table, "--epochs", 8).output.count("0.500") == len(short)
-    refused = call(*table)
-    assert (refused.exit_code, "choose one" in refused.output) == (2, True)
+    for command in (table, ("figure", *table[1:], "--out", tmp_path / "figures")):
+        refused = call(*command)
+        assert (refused.exit_code, "choose one" in refused.output) == (2, True)
 
 
 def test_published_images_do_not_take_the_place_of_proper_ones(tmp_path: Path) -> None:

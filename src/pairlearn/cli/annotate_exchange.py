@@ -148,6 +148,9 @@ def _doubts(crowd: Crowd, rule: str | None) -> Iterator[str]:
             f"somebody has left and right exchanged: {contrary.words}. Ask who, and leave them "
             "out (--without)"
         )
+    if copied := doubts.pop("copied-annotator", None):
+        without = shlex.quote(",".join(copied.names))
+        yield f"{copied.words}. The {rule} counts both: --without {without} leaves the copies out"
     names = [*dict.fromkeys(name for doubt in doubts.values() for name in doubt.names)]
     if names and rule != "reliability":
         yield (

@@ -13,7 +13,14 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from pairlearn.paper.cells import Cell, PublishedCell, index_cells, match, published_accuracy
+from pairlearn.paper.cells import (
+    Cell,
+    PublishedCell,
+    condition_of,
+    index_cells,
+    match,
+    published_accuracy,
+)
 from pairlearn.paper.runs import CORRECTIONS, Method, grouped
 from pairlearn.report.figures import save_figure, styled
 from pairlearn.style import GREY, SPREAD, axis_label, label_axes, method_style
@@ -209,7 +216,8 @@ def panels(grid: str, cells: Sequence[Cell]) -> list[Panel]:
         return []
     if grid == "robustness":
         return list(_heat_maps(cells))
-    groups = grouped(cells, lambda cell: (cell.config.prior, cell.dataset_title))
+    indexed = index_cells(cells, lambda c: (*condition_of(c), c.config.method, c.config.variant))
+    groups = grouped(indexed.values(), lambda cell: (cell.config.prior, cell.dataset_title))
     return [
         Panel(f"{grid}-{prior:g}", title, f"prior {prior:g}", group, PLOTS[grid])
         for (prior, title), group in sorted(groups.items(), key=lambda group: group[0][0])
