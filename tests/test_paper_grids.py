@@ -130,6 +130,12 @@ def test_selection_restricts_a_grid() -> None:
         *((0.5, seed, "confdiff-none") for seed in (0, 1)),
     ]
     assert {run.epochs for run in runs} == {3}
+    parts = Selection.parse("digits", "0.2", "1", "confdiff", fractions="0.05,0.5,0.5")
+    few = parts.of(get_grid("limited")).runs()
+    assert [(run.fraction, run.n_training_pairs) for run in few] == [(0.05, 20), (0.5, 200)]
+    records = [Record(run, {"paper": 0.5}) for run in few]
+    assert parts.records(get_grid("limited"), records) == records
+    assert Selection().records(get_grid("limited"), records) == records[1:], "0.05 is not in it"
     with pytest.raises(ValueError, match="accuracy, gamma, limited, robustness"):
         get_grid("speed")
 

@@ -1,6 +1,7 @@
 """The fleet as a whole: who learns what from whom, evaluation, precision, refusals."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -286,8 +287,10 @@ def other_groups():
 
 
 @pytest.mark.parametrize("precision", ["float64", "bf16"])
-def test_a_fleet_that_restarts_is_a_new_one(precision):
-    first = [Group(ENDS, [member(), member("convex-0.5-relu")], s) for s in range(2)]
+@pytest.mark.parametrize("pairs", [len(ENDS), 37])
+def test_a_fleet_that_restarts_is_a_new_one(precision, pairs):
+    members = [member(labels=LABELS[:pairs]), member("convex-0.5-relu", labels=LABELS[:pairs])]
+    first = [Group(ENDS[:pairs], members, s) for s in range(2)]
     fleet = trained(first, precision=precision)
     fleet.restart(other_groups())
     restarted = fleet.fit(4, window=2)
@@ -299,16 +302,31 @@ def test_a_fleet_that_restarts_is_a_new_one(precision):
     assert np.array_equal(restarted["all"], accuracy["all"])
 
 
+def test_a_fleet_that_restarts_has_the_guiding_priors_of_its_new_members():
+    def guided(prior):
+        return [Group(ENDS, [replace(member(), guiding_prior=prior), member()])]
+
+    fleet = trained(guided(0.9))
+    found = {}
+    for prior in (0.2, None):
+        fleet.restart(guided(prior))
+        fleet.fit(8)
+        found[prior] = flat(fleet.module())
+        assert torch.equal(found[prior], flat(trained(guided(prior), epochs=8).module()))
+    assert not torch.equal(found[0.2], found[None])
+
+
 @pytest.mark.parametrize(
     "groups",
     [
         [Group(ENDS, [member()])],
-        [Group(ENDS[:50], [member(labels=LABELS[:50])] * 2)],
+        [Group(ENDS[:10], [member(labels=LABELS[:10])] * 2)],
         [Group(ENDS, [member(), member(learning_rate=1e-4)])],
+        [Group(ENDS, [member(), replace(member(), guiding_prior=0.2)])],
     ],
-    ids=["sizes", "pairs", "rates"],
+    ids=["sizes", "batches", "rates", "guided"],
 )
 def test_a_fleet_does_not_restart_with_another_shape(groups):
     fleet = trained([Group(ENDS, [member(), member("sconf-abs")])])
-    with pytest.raises(ValueError, match="same sizes, rates and number of pairs"):
+    with pytest.raises(ValueError, match="same sizes, rates and size of the batches"):
         fleet.restart(groups)

@@ -43,6 +43,8 @@ class RunOptions:
         Epochs of every training. [default: those of the paper]
     methods
         Methods such as likelihood-abs, separated by commas. [default: all]
+    fractions
+        Shares of the pairs, separated by commas. [default: 0.1 to 1 for limited, else all pairs]
     model
         One of mlp, mlp-bn, mlp-small, linear, resnet34, resnet32. [default: by the data set]
     annotator
@@ -58,6 +60,7 @@ class RunOptions:
     seeds: str | None = None
     epochs: int | None = None
     methods: str | None = None
+    fractions: str | None = None
     model: str | None = None
     annotator: str | None = None
     images: str | None = None

@@ -79,7 +79,7 @@ class Grid:
         changes: dict[str, Any] = {k: v for k, v in chosen.items() if v is not None}
         if "methods" in changes:
             changes["methods"] = map(canonical_name, changes["methods"])
-        for name in {"datasets", "priors", "seeds", "methods"}.intersection(changes):
+        for name in {"datasets", "priors", "seeds", "methods", "fractions"}.intersection(changes):
             changes[name] = tuple(dict.fromkeys(changes[name]))  # a repeated value repeats runs
         return replace(self, **changes)
 
@@ -195,6 +195,7 @@ class Selection:
     priors: tuple[float, ...] | None = None
     seeds: tuple[int, ...] | None = None
     methods: tuple[str, ...] | None = None
+    fractions: tuple[float, ...] | None = None
     epochs: int | None = None
     model: str | None = None
     annotator: str | None = None
@@ -205,7 +206,7 @@ class Selection:
             get_spec(name)
         if self.methods is not None:
             object.__setattr__(self, "methods", tuple(map(canonical_name, self.methods)))
-        for name in ("priors", "seeds"):
+        for name in ("priors", "seeds", "fractions"):
             for value in getattr(self, name) or ():
                 check_field(name.removesuffix("s"), value, name)
         for name in ("epochs", "model", "annotator", "images"):
@@ -220,6 +221,7 @@ class Selection:
         priors: str | None = None,
         seeds: str | None = None,
         methods: str | None = None,
+        fractions: str | None = None,
         **single: Any,
     ) -> Selection:
         """Parse lists separated by commas; other fields are taken as they are.
@@ -232,7 +234,8 @@ class Selection:
         (0, 1, 2)
         """
         single |= {"datasets": _words(datasets), "methods": _words(methods)}
-        return cls(priors=_numbers(priors), seeds=_seeds(seeds), **single)
+        single |= {"priors": _numbers(priors, "priors"), "seeds": _seeds(seeds)}
+        return cls(fractions=_numbers(fractions, "fractions"), **single)
 
     def of(self, grid: Grid) -> Grid:
         """Return the grid with these values."""
@@ -256,7 +259,7 @@ class Selection:
 
         def belongs(run: Run) -> bool:
             noise = run.prior_factor in grid.prior_factors and run.label_noise in grid.label_noises
-            return noise and run.fraction in grid.fractions
+            return noise and run.fraction in (self.fractions or grid.fractions)
 
         chosen = [r for r in records if self._covers(r.run) and belongs(r.run)]
         self._check_images({record.run.dataset for record in chosen})
@@ -285,11 +288,11 @@ def _words(text: str | None) -> tuple[str, ...] | None:
     return None if text is None else tuple(filter(None, map(str.strip, text.split(","))))
 
 
-def _numbers(text: str | None) -> tuple[float, ...] | None:
+def _numbers(text: str | None, name: str) -> tuple[float, ...] | None:
     try:
         return None if text is None else tuple(map(float, text.split(",")))
     except ValueError:
-        raise ValueError(f"priors {text!r} are not a list of numbers such as 0.2,0.5") from None
+        raise ValueError(f"{name} {text!r} are not a list of numbers such as 0.2,0.5") from None
 
 
 def _seeds(text: str | None) -> tuple[int, ...] | None:

@@ -31,7 +31,7 @@ from pairlearn.training.groups import (
     of_members,
 )
 from pairlearn.training.network import Lone, Network, StackedMLP, StackedResNet
-from pairlearn.training.objective import Objective
+from pairlearn.training.objective import PRIORS, Objective
 from pairlearn.training.perceptron import LoneMLP
 from pairlearn.training.ranks import Ranks, current_ranks
 from pairlearn.training.step import GraphedStep, Step
@@ -270,33 +270,38 @@ class Fleet:
     def can_restart(self, groups: Sequence[Group]) -> bool:
         """Whether `restart` accepts these groups."""
 
-        def shape(groups: Sequence[Group]) -> object:
-            fixed = ("learning_rate", "weight_decay", "held_prior", "guiding_prior")
-            members = [[[getattr(m, name) for name in fixed] for m in g.members] for g in groups]
-            return len(groups[0].pairs), members
+        def rates(groups: Sequence[Group]) -> object:
+            return [[(m.learning_rate, m.weight_decay) for m in g.members] for g in groups]
+
+        def has(groups: Sequence[Group], prior: str) -> bool:
+            return any(getattr(m, prior) is not None for g in groups for m in g.members)
 
         own = not isinstance(self.model, str) or isinstance(self.batches, StreamBatches)
         plain = all(tuple(g.kinds) == ("both",) and not g.columns for g in [*self.groups, *groups])
-        return plain and not own and shape(groups) == shape(self.groups)
+        priors = [n for n in PRIORS if has(groups, n) and getattr(self.objective, n) is None]
+        pairs = len(groups[0].pairs)
+        same_batches = pairs == self.pairs or min(pairs, self.pairs) > self.batch_size
+        alike = rates(groups) == rates(self.groups) and not priors
+        return plain and not own and same_batches and alike
 
     def restart(self, groups: Sequence[Group]) -> None:
-        """Start over with other groups of the same sizes, rates and number of pairs.
+        """Start over with other groups of the same sizes and rates.
 
-        Compiled and recorded steps are reused: they depend on shapes only, since a risk is a table
-        of coefficients.
+        The compiled step is reused: it depends on the shapes of a batch only, since a risk is a
+        table of coefficients.
         """
         check_groups(groups, len(self.features))
         if not self.can_restart(groups):
             raise ValueError(
-                "a fleet restarts with groups of the same sizes, rates and number of pairs, all "
-                "with both judgements, and not with your own module"
+                "a fleet restarts with groups of the same sizes, rates and size of the batches, "
+                "all with both judgements and priors only where it had some, and not with your "
+                "own module"
             )
-        self.groups = list(groups)
+        self.groups, self.pairs = list(groups), len(groups[0].pairs)
         self.network.load_state_dict(self._make_network(self.model).state_dict())
-        assert isinstance(self.batches, MemoryBatches)  # checked by `can_restart`
-        self.batches.restart(self._pairs_and_labels(), [group.seed for group in self.groups])
         self.objective.restart(self.groups)
-        self._forget_steps()
+        self.batches = self._make_batches()
+        self.begin_again()
 
     def begin_again(self) -> None:
         """Train anew from the current weights, perhaps with another objective."""

@@ -276,12 +276,6 @@ class MemoryBatches(Batches):
         self.tensors, self.seeds = tensors, seeds
         self._next: dict[int, list[tuple[Tensor, Tensor]]] = {}
 
-    def restart(self, tensors: Sequence[Tensor], seeds: Sequence[int]) -> None:
-        """Replace the pairs, in place, by others of the same number."""
-        for tensor, new in zip(self.tensors, tensors, strict=True):
-            tensor.copy_(new)
-        self.seeds, self._next = seeds, {}
-
     def epoch(self, epoch: int, start: int = 0) -> Iterator[tuple[Tensor, Tensor]]:
         """As in `Batches`."""
         self.prepare(epoch)

@@ -24,6 +24,7 @@ from pairlearn.training.ranks import ALONE
 
 Total = Callable[[Tensor], Tensor]
 """A sum over ranks, through which gradients flow."""
+PRIORS = ("held_prior", "guiding_prior")
 PARTIAL_RISKS = 6  # those of the convex combination, the most of any risk
 
 
@@ -52,21 +53,28 @@ class Objective:
         self.tables, self.slopes = (part.to(device) for part in self._risks(groups))
         self.terms = terms_used(self.tables.cpu())
         self.completing = self._completing()
-        self.held = self._priors("held_prior")
-        self.guiding = self._priors("guiding_prior")
+        # NaN where a member has none; None where no member has one.
+        self.held_prior, self.guiding_prior = (
+            None if bool(priors.isnan().all()) else priors for priors in map(self._priors, PRIORS)
+        )
         self.guidance = torch.zeros((), device=device, dtype=dtype)
         self.signs: Tensor | None = None
 
     def restart(self, groups: Sequence[Group]) -> None:
-        """Replace the risks by others of the same number."""
+        """Replace the risks by others of the same number, and the priors of members with one."""
         tables, slopes = self._risks(groups)
         self.groups = list(groups)
         self.tables.copy_(tables)
         self.slopes.copy_(slopes)
+        for name in PRIORS:
+            if (prior := getattr(self, name)) is not None:
+                prior.copy_(self._priors(name))
 
     def __call__(self, *batch: Tensor, total: Total) -> Tensor:
         """The loss that a step minimises: the sum of `per_member` over the members."""
-        idle = self.guiding is None or (self.guidance.device.type == "cpu" and not self.guidance)
+        idle = self.guiding_prior is None or (
+            self.guidance.device.type == "cpu" and not self.guidance
+        )
         guidance = None if idle else self.guidance
         return self.per_member(*batch, total=total, guidance=guidance).sum()
 
@@ -101,14 +109,14 @@ class Objective:
         if moments.ndim == left.ndim + 1:
             moments = moments.unsqueeze(0)
         risks = correct(contract(self.tables, moments), self.slopes).sum((0, -1))
-        if self.held is not None or guidance is not None:
+        if self.held_prior is not None or guidance is not None:
             posterior = (torch.sigmoid(left) + torch.sigmoid(right)) / 2
             weight = shares.sum(0) if kind_weights else share
             mean = total((posterior * weight).sum(-1))
-            if self.held is not None:
-                risks = risks + _divergence(self.held, mean)
-            if guidance is not None and self.guiding is not None:
-                risks = risks + guidance * _divergence(self.guiding, mean)
+            if self.held_prior is not None:
+                risks = risks + _divergence(self.held_prior, mean)
+            if guidance is not None and self.guiding_prior is not None:
+                risks = risks + guidance * _divergence(self.guiding_prior, mean)
         return risks
 
     @torch.no_grad()
@@ -172,10 +180,10 @@ class Objective:
             masks.append(mask.unsqueeze(-1).to(self.device) if mask.any() else None)
         return masks if any(mask is not None for mask in masks) else []
 
-    def _priors(self, name: str) -> Tensor | None:
-        """A prior of all members (G, M), NaN where a member has none; None if no member has one."""
+    def _priors(self, name: str) -> Tensor:
+        """A prior of all members (G, M), NaN where a member has none."""
         values = of_members(self.groups, lambda member: getattr(member, name))
-        return None if bool(values.isnan().all()) else values.to(self.device, self.dtype)
+        return values.to(self.device, self.dtype)
 
 
 def _over_its_rows(member: Member, group: Group) -> Risk:
