@@ -319,9 +319,7 @@ class PairClassifier(PairPredictor):
         table = replace(table, features=self._prepared(table.features, table.scratch))
         table, self.annotators_ = learn_annotators(self, table)
         if table.known is not None:
-            doubt = population.classes_against_differences(
-                table.features, table.judged, table.known
-            )
+            doubt = population.classes_against_differences(table.features, table.statements)
             if doubt is not None:
                 warnings.warn(doubt, population.KnownClassesWarning, stacklevel=3)
         rows = table.rows(self.labelled_weight)

@@ -20,12 +20,13 @@ from sklearn.base import clone
 
 from pairlearn.annotators.answers import alike, listed, named, untouched, untouched_words
 from pairlearn.annotators.crowd import Crowd
+from pairlearn.annotators.sides import reversed_share
 from pairlearn.columns import Floats, Mask
 from pairlearn.estimators.cross_fitting import decide_sides
 from pairlearn.estimators.files import PairFile, log_odds
 from pairlearn.estimators.instances import doubt_of_seen
 from pairlearn.estimators.parameters import recipe_of
-from pairlearn.estimators.population import determines_side, reversed_share
+from pairlearn.estimators.population import determines_side
 from pairlearn.estimators.prediction import ScoredPairs
 from pairlearn.estimators.streams import fit_table, survey_pairs
 from pairlearn.estimators.table import Table
