@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from dataclasses import replace
 from pathlib import Path
@@ -308,6 +309,22 @@ def test_everybody_against_the_known_classes(tmp_path: Path) -> None:
     (text,) = found("known")
     assert "contradict the differences or preferences of everybody" in text
     assert not found("opposite")
+    options = ("--out", tmp_path / "model", "--model", "linear", "--epochs", 20)
+    known = tmp_path / "known.csv"
+    fit = answer("fit", *files[::-2], *options, "--labelled", known)
+    (text,) = fit["warnings"]  # not that of check, too
+    assert text.startswith("the known classes contradict the differences")
+    assert fit["accuracy"] is None
+    low, high, least, most = map(float, re.findall(r"0\.\d{3}", fit["not_measured"]))
+    assert low < 0.9 < high and least == pytest.approx(1 - high) and most == pytest.approx(1 - low)
+    # Nor do such classes tell how sure the annotators are.
+    assert PairClassifier.load(tmp_path / "model").confidence_ is None
+    x, _, judged = crowd(everybody, 3, 100, seed=1)
+    new = tmp_path / "new-items.csv", tmp_path / "new.csv"
+    columns = {"similarity": judged.u, "difference": judged.v}
+    write_items(ItemTable(np.arange(300, 500), x), new[0])
+    write_pairs(PairTable(*(judged.ends.T + 300), **columns), new[1])
+    assert run("evaluate", tmp_path / "model", *new, "--at-least", 0.5).exit_code == 1
 
 
 def test_classes_on_a_ring_against_everybody() -> None:

@@ -184,7 +184,7 @@ def evaluate(
     check_share("--at-least", at_least)
     check_positive(positive, labelled)
     costs, files = _costs(cost), request.tables
-    from pairlearn.estimators.measuring import HeldPairs
+    from pairlearn.estimators.measuring import HeldPairs, side_open
 
     sample = request.sample(stream=stream)
     held = HeldPairs.score(
@@ -227,7 +227,7 @@ def evaluate(
         "warnings": warnings,
     }
     low = evaluation.accuracy.low
-    if any(manner.against for manner in getattr(request.classifier, "annotators_", ())):
+    if side_open(request.classifier):
         low = min(low, 1 - evaluation.accuracy.high)  # nothing tells which side is right
     below = at_least is not None and not low >= at_least
     text = [*_text(request, evaluation, band, data | {"measured_on": held.words()})]
