@@ -249,7 +249,15 @@ def _recalibrated(
     known = read_labelled(labelled, held.items, positive)
     recalibration = held.recalibrate(known)
     if recalibration is None:
-        raise ValueError(f"{labelled}: none of its items is in the pairs that are measured with")
+        items, n = held.items, len(known.rows)
+        seen = n - int(classifier.unseen(known.rows[:, None], items.features, items.ids).sum())
+        learnt = f"fit has learnt from {seen:,} of them, and the pairs of these are left out"
+        why = [learnt] * bool(seen) + [f"{n - seen:,} are not in these pairs"] * (seen < n)
+        raise ValueError(
+            f"{labelled}: none of its {n:,} items is in the pairs that are measured with: "
+            f"{'; '.join(why)}. Give classes of items that are in these pairs and that fit has not "
+            "seen, or leave out --labelled"
+        )
     return recalibration, [*map(as_options, held.class_doubts(known))]
 
 
