@@ -195,14 +195,15 @@ class Crowd:
         """Weights of annotators: `Manner.trust`, scaled to a mean of one.
 
         With fewer than twenty answers the weight is shrunk towards the mean of the others, in
-        proportion; annotators who contradict each other get the same weight, and those who have
-        left and right exchanged next to none.
+        proportion; annotators who contradict each other get the same weight, those who have left
+        and right exchanged next to none, and copies that of their originals.
         """
         trust = {name: manner.trust for name, manner in self.manners.items()}
         known = [name for name, manner in self.manners.items() if manner.answers >= KNOWN]
         trust |= dict.fromkeys(self.turned, Manner("", constant=True).trust)
         for names in (self.contrary, self.rivalling):
             trust |= dict.fromkeys(names, _mean([trust[name] for name in names]))
+        trust |= {copy: trust[original] for copy, original in self.copies.items()}
         usual = _mean([trust[name] for name in known])
         for name, manner in self.manners.items():
             share = min(manner.answers / KNOWN, 1.0)
