@@ -197,6 +197,22 @@ def test_compare_names_runs_with_another_recipe_and_its_help_the_exit_code(
     assert f"differs by more than {WORST_ALLOWED:g}" in text
 
 
+def test_runs_of_two_recipes_in_one_store(calls: list[dict[str, Any]]) -> None:
+    few = (*MNIST, "--priors", "0.2", "--seeds", "1", "--epochs")
+    for epochs, store in ((200, "both"), (8, "both"), (8, "one")):
+        call("run", *few, epochs, "--store", f"{store}.jsonl")
+    for command in (("headline", "--json"), ("report", "page.html", "--force", "--json")):
+        done = call(*command, "--store", "both.jsonl")
+        assert done.exit_code == 2 and "with epochs 200 and 8: choose one" in done.stderr
+        chosen = call(*command, "--store", "both.jsonl", "--epochs", 8)
+        alone = call(*command, "--store", "one.jsonl")
+        # The page names its file, so its size differs.
+        ours, theirs = (json.loads(done.output) | {"bytes": 0} for done in (chosen, alone))
+        assert ours == theirs
+    done = call("headline", "--store", "both.jsonl", "--model", "linear")
+    assert done.exit_code == 2 and "both.jsonl: no such finished runs" in done.stderr
+
+
 def test_compare_of_robustness_and_of_nothing(calls: list[dict[str, Any]]) -> None:
     call("run", "robustness", "--datasets", "mnist", "--seeds", "1")
     done = call("compare", "robustness")

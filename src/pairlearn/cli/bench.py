@@ -16,7 +16,7 @@ from pairlearn.cli.options import FIGURES, Seed, check_new_file, check_suffix, p
 from pairlearn.progress import bar
 
 if TYPE_CHECKING:
-    from pairlearn.paper import Cell, Record, Run, RunStore, Selection
+    from pairlearn.paper import Cell, Record, Run, RunStore, Selection, Source
 
 Subset = Literal["paper", "stratified"]
 GridName = Literal["accuracy", "gamma", "limited", "robustness", "siblings"]
@@ -313,14 +313,30 @@ class Sources:
         File of finished runs, .jsonl or .parquet, or a folder; repeatable. [default: runs]
     results
         Folder of published results, with runs/*.parquet.
+    epochs
+        Only runs with so many epochs. [default: any]
+    model
+        Only runs of this network. [default: any]
+    annotator
+        Only runs with this annotator, paper or calibrated. [default: any]
     """
 
     store: list[Path] | None = None
     results: Path | None = None
+    epochs: int | None = None
+    model: str | None = None
+    annotator: str | None = None
 
     def paths(self) -> list[Path]:
         """All files and folders."""
         return [*(self.store or []), *filter(None, [self.results])] or [Path("runs")]
+
+    def read(self) -> list[Source]:
+        """The chosen runs."""
+        from pairlearn.paper import Selection, read_sources
+
+        chosen = Selection(epochs=self.epochs, model=self.model, annotator=self.annotator)
+        return read_sources(self.paths(), chosen)
 
 
 @command("bench report", Sources)
@@ -340,12 +356,11 @@ def report(sources: Sources, out: Path, *, force: bool = False) -> Output:
       pairlearn bench report bench.html --store accuracy.jsonl --store gamma.jsonl
       pairlearn bench report bench.html --results results/
     """
-    from pairlearn.paper import read_sources
     from pairlearn.paper.page import build_report
     from pairlearn.report.html import write_page
 
     check_new_file(out, "reports", (".html",), inputs=sources.paths(), force=force)
-    inputs = read_sources(sources.paths())
+    inputs = sources.read()
     page = build_report(inputs)
     size = write_page(out, page.page, [source.path for source in inputs])
     text = f"{out}: {page.runs:,} runs, {page.figures} figures, {size / 1e6:.1f} MB"
@@ -358,9 +373,9 @@ def headline(sources: Sources) -> Output:
 
     For example: pairlearn bench headline --results results/
     """
-    from pairlearn.paper import GRIDS, headline_counts, read_sources
+    from pairlearn.paper import GRIDS, headline_counts
 
-    inputs = read_sources(sources.paths())
+    inputs = sources.read()
     data, lines = {}, []
     for grid in GRIDS:
         records = [record for source in inputs if source.grid == grid for record in source.records]
