@@ -143,6 +143,23 @@ def test_status_counts(calls: list[dict[str, Any]]) -> None:
     )
 
 
+def test_status_tells_of_runs_with_other_options(calls: list[dict[str, Any]]) -> None:
+    few = ("--seeds", "1", "--priors", "0.2", "--methods", "confdiff")
+    cifar10 = ("--model", "resnet32", "--images", "published", "--epochs", "40")
+    call("run", "accuracy", "--datasets", "cifar10", *few, *cifar10)
+    call("run", "accuracy", "--datasets", "letter", *few)
+
+    def last(*options: object) -> str:
+        *_, line = call("status", "accuracy", *options).output.splitlines()
+        return str(line)
+
+    also = "the store also has 1 run beside these: "
+    assert last() == also + "epochs 40; images published; model resnet32"
+    assert last("--epochs", 40) == also + "images published; model resnet32"
+    assert last("--datasets", "cifar10", *cifar10).startswith("| CIFAR-10 | 1        | 285 ")
+    assert last("--priors", "0.2", *few[:2], "--datasets", "letter").startswith("| Letter   | 1 ")
+
+
 def test_table_in_every_format(calls: list[dict[str, Any]], tmp_path: Path) -> None:
     call("run", *MNIST, "--seeds", "2")
     assert "2 seeds), stratified test subset" in call("table", "accuracy").output

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Collection
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from pairlearn import __version__
-from pairlearn.cli.command import INTERRUPTED, CommandError, Output, command, register
+from pairlearn.cli.command import INTERRUPTED, CommandError, Output, command, counted, register
 from pairlearn.cli.options import FIGURES, Seed, check_new_file, check_suffix, parse_names
 from pairlearn.progress import bar
 
@@ -179,18 +180,35 @@ def _train(runs: list[Run], store: RunStore, checkpoint_seconds: float, **option
 
 @command("bench status", RunOptions)
 def status(options: RunOptions) -> Output:
-    """Show how many runs of an experiment are finished."""
+    """Show how many runs of an experiment are finished, and what other ones the store has."""
     from pairlearn.paper.cells import dataset_title
     from pairlearn.paper.tables import aligned
 
-    finished = {record.run for record in options.records()}
+    finished, runs = {record.run for record in options.records()}, options.runs()
     counts: dict[str, dict[str, int]] = {}
-    for run in options.runs():
+    for run in runs:
         count = counts.setdefault(run.dataset, {"finished": 0, "wanted": 0})
         count["finished"] += run in finished
         count["wanted"] += 1
     rows = [[dataset_title(name), *map(str, count.values())] for name, count in counts.items()]
-    return Output(counts, [aligned(["data set", "finished", "wanted"], rows)])
+    text = [aligned(["data set", "finished", "wanted"], rows)]
+    if others := finished.difference(runs):
+        more = f"the store also has {counted(len(others), 'run')} beside these"
+        text.append(": ".join(filter(None, [more, _differences(others, runs)])))
+    return Output(counts, text)
+
+
+def _differences(others: Collection[Run], runs: Collection[Run]) -> str:
+    """Values that other runs have, and none of these on the same data set."""
+    wanted = {(run.dataset, *item) for run in runs for item in run.fields().items()}
+    values: dict[str, set[Any]] = {}
+    for run in others:
+        new = {k: v for k, v in run.fields().items() if (run.dataset, k, v) not in wanted}
+        for name in ["dataset"] if "dataset" in new else new:
+            values.setdefault(name, set()).add(new[name])
+    return "; ".join(
+        f"{name} {', '.join(map(str, sorted(values[name])))}" for name in sorted(values)
+    )
 
 
 @command("bench table", RunOptions)
