@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from pairlearn.annotators.answers import CLEAR, MOST, named
+from pairlearn.annotators.linear import standardised
 from pairlearn.annotators.manner import Manner
 from pairlearn.columns import Floats, Indices, Mask
 from pairlearn.judgements import Judgements
@@ -232,8 +233,8 @@ def _covariances(ends: Indices, known: Indices, features: Any) -> tuple[Floats, 
     used, places = np.unique(np.concatenate([ends.ravel(), known]), return_inverse=True)
     left, right = places[: ends.size].reshape(-1, 2).T
     items = np.eye(len(used))
-    if features is not None and (x := features[used].reshape(len(used), -1)).size:
-        items += FEATURES * _similar(np.asarray(x, np.float64))
+    if features is not None and (x := features[used]).size:
+        items += FEATURES * _similar(standardised(x))
     pairs = items[right] - items[left]
     with_known = pairs[:, places[ends.size :]]
     pairs = pairs[:, right] - pairs[:, left]
@@ -242,11 +243,7 @@ def _covariances(ends: Indices, known: Indices, features: Any) -> tuple[Floats, 
 
 
 def _similar(x: Floats) -> Floats:
-    """A Gaussian kernel (m, m) of features, 0 where missing, with their median distance."""
-    known = ~np.isnan(x)
-    count = known.sum(0).clip(1)
-    x = np.where(known, x - np.where(known, x, 0).sum(0) / count, 0)
-    x /= np.sqrt(np.square(x).sum(0) / count) + TINY
+    """A Gaussian kernel (m, m) of features with their median distance."""
     squares = np.square(x).sum(1)
     far = (squares[:, None] + squares - 2 * x @ x.T).clip(0)
     return np.asarray(np.exp(-far / (np.median(far) + TINY)))
