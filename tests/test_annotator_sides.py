@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +14,7 @@ import pytest
 from model_folders import answer, run
 from pairlearn import PairClassifier, PairLabels
 from pairlearn.annotators.measurement import fair
-from pairlearn.annotators.sides import sides_of
+from pairlearn.annotators.sides import against_classes, sides_of
 from pairlearn.check import check
 from pairlearn.estimators.cross_fitting import SidesWarning, decide_sides, learn_annotators
 from pairlearn.estimators.measuring import FitCheckpoints, Measured, fit_and_measure
@@ -288,6 +289,54 @@ def test_check_with_known_classes_says_who_exchanges_sides(tmp_path: Path) -> No
     assert fit["labelled"] == fit["statements"]["label"] == 24
     (text,) = (text for text in fit["warnings"] if "reversed-annotator" in text)
     assert "of bob and cy" in text and f"--labelled {known}" in text
+
+
+def test_everybody_against_the_known_classes(tmp_path: Path) -> None:
+    everybody = " ".join(NAMES)
+    x, positive, judged = crowd(everybody, 3, 150)
+    files = tmp_path / "pairs.csv", "--items", tmp_path / "items.csv"
+    columns = {"similarity": judged.u, "difference": judged.v, "annotator": judged.annotator}
+    write_pairs(PairTable(*judged.ends.T, **columns), files[0])
+    write_items(ItemTable(np.arange(300), x), files[2])
+    for name, classes in (("known", positive), ("opposite", ~positive)):
+        lines = [f"{k},{int(classes[k])}\n" for k in range(0, 300, 10)]
+        (tmp_path / f"{name}.csv").write_text("id,class\n" + "".join(lines))
+
+    def found(name: str) -> list[str]:
+        report = answer("check", *files, "--labelled", tmp_path / f"{name}.csv")
+        return [f["message"] for f in report["findings"] if f["code"] == "contradicted-classes"]
+
+    (text,) = found("known")
+    assert "contradict the differences or preferences of everybody" in text
+    assert not found("opposite")
+    options = ("--out", tmp_path / "model", "--model", "linear", "--epochs", 20)
+    known = tmp_path / "known.csv"
+    fit = answer("fit", *files[::-2], *options, "--labelled", known)
+    (text,) = fit["warnings"]  # not that of check, too
+    assert text.startswith("the known classes contradict the differences")
+    assert fit["accuracy"] is None
+    low, high, least, most = map(float, re.findall(r"0\.\d{3}", fit["not_measured"]))
+    assert low < 0.9 < high and least == pytest.approx(1 - high) and most == pytest.approx(1 - low)
+    # Nor do such classes tell how sure the annotators are.
+    assert PairClassifier.load(tmp_path / "model").confidence_ is None
+    x, _, judged = crowd(everybody, 3, 100, seed=1)
+    new = tmp_path / "new-items.csv", tmp_path / "new.csv"
+    columns = {"similarity": judged.u, "difference": judged.v}
+    write_items(ItemTable(np.arange(300, 500), x), new[0])
+    write_pairs(PairTable(*(judged.ends.T + 300), **columns), new[1])
+    assert run("evaluate", tmp_path / "model", *new, "--at-least", 0.5).exit_code == 1
+
+
+def test_classes_on_a_ring_against_everybody() -> None:
+    rng = np.random.default_rng(0)
+    x, ends = rng.normal(size=(300, 2)), np.arange(300).reshape(-1, 2)
+    far = np.square(x).sum(1)  # no linear score ranks the items by it
+    judged = Judgements.from_columns(ends, {"preference": np.sign(np.diff(far[ends]))[:, 0]})
+    for sign, wrong in ((1, False), (-1, True)):
+        classes = sign * (far[:30] - 1.4) > 0
+        known = Judgements.about_items("label", np.arange(30), classes)
+        share = against_classes(Judgements.concatenate([judged, known]), x)
+        assert (share is not None) is wrong
 
 
 def test_sides_are_put_right_before_measuring() -> None:

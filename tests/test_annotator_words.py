@@ -143,6 +143,24 @@ def test_a_mean_of_doubtful_answers_is_warned_of(tmp_path: Path) -> None:
         assert not annotate("export", project, out, *options, "--force").stderr
 
 
+@pytest.mark.parametrize(
+    "people",
+    [
+        {"ann": "honest", "bob": "other pairs"},  # rivals
+        {"ann": "honest", "bob": "honest", "cy": "reversed"},
+        {"ann": "honest", "bob": "novice", "cy": "honest"},
+    ],
+)
+def test_a_copy_is_as_reliable_as_its_original(people: dict[str, str]) -> None:
+    table, _ = table_of(people, seed=1)
+    judged = Judgements.from_pairs(table.ids(), table.to_array(), table.annotator)
+    for original in people:
+        copy = replace(judged[table.annotator == original], annotator=np.full(N, "zoe"))
+        crowd = Crowd.of(Judgements.concatenate([judged, copy]))
+        assert crowd.copies == {"zoe": original}
+        assert crowd.weights()["zoe"] == crowd.weights()[original]
+
+
 @pytest.mark.parametrize("rule", ["mean", "reliability"])
 def test_no_rule_counts_a_copy_less(rule: str) -> None:
     crowd = Crowd({name: Manner(name) for name in ("ann", "bob")}, copies={"bob": "ann"})

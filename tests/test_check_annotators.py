@@ -250,3 +250,16 @@ def test_one_careful_person_wins_against_two_who_answer_at_random_but_consistent
         (doubt,) = Crowd.of(table).doubts()
         assert doubt.code == "rival-annotators" and doubt.names == ("a", "b", "c")
         assert doubt.words == "a against b against c"
+
+
+@pytest.mark.parametrize("prior", [0.2, 0.8])
+def test_known_classes_tell_which_class_is_the_larger(prior: float) -> None:
+    made = simulate(pairs=600, prior=prior)
+    ids, y = made.items.ids, made.positive
+    # As many of each class, so that their own share tells nothing.
+    rows = np.concatenate([np.flatnonzero(y == side)[:50] for side in (True, False)])
+    classes = PairTable.from_judgements(Judgements.about_items("label", rows, y[rows]), ids)
+    report = check(PairTable.concatenate([made.pairs, classes]), precision=False)
+    assert "if the positive class" not in find(report, "implied-prior").message
+    assert report.summary.prior is not None
+    assert report.summary.prior.value == pytest.approx(prior, abs=0.05)

@@ -73,6 +73,10 @@ def fit(pairs=PAIRS, labels=LABELS, arguments=None, **parameters):
         ({"pairs": PAIRS + 1j}, "pairs must be numbers: complex"),
         ({"pairs": ENDS}, "are ids and need a preprocessor"),
         ({"pairs": ENDS + 1, "preprocessor": X}, "id 40 is not among the 40 rows"),
+        (
+            {"pairs": np.where(ENDS == 7, 7.5, ENDS), "preprocessor": ItemTable(np.arange(40), X)},
+            r"id 7\.5 is not among the ids",
+        ),
         ({"pairs": ENDS + 0.5, "preprocessor": X}, "ids of type float64 cannot be rows"),
         ({"pairs": ENDS, "preprocessor": X[0]}, r"preprocessor must have shape \(m, d, ...\)"),
         ({"pairs": ENDS, "preprocessor": "x.csv"}, "a table with ids or a function; got str"),

@@ -231,6 +231,24 @@ def test_known_classes_that_contradict_the_model_or_its_differences(
     assert CONTRADICTED in (tmp_path / "page.html").read_text()
 
 
+def test_known_classes_of_other_items(tmp_path: Path) -> None:
+    pairs, known = simulated(tmp_path, seed=0).pairs, tmp_path / "known.csv"
+    for name, rows in (("fit", slice(100)), ("pairs", slice(150, None))):
+        write_pairs(pairs[rows], tmp_path / f"{name}.csv")
+    lines = [f"{i},{k % 2}\n" for k, i in enumerate(pairs.left[96:102])]
+    known.write_text("id,class\n" + "".join(lines[:4]))
+    files = tmp_path / "items.csv", tmp_path / "fit.csv", "--out", tmp_path / "model"
+    options = ("--model", "linear", "--epochs", 5, "--holdout", 0, "--labelled", known)
+    assert run("fit", *files, *options).exit_code == 0
+    for classes, why in ((4, "these are left out. Give"), (6, "left out; 2 are not in these")):
+        known.write_text("id,class\n" + "".join(lines[:classes]))
+        text = plain(evaluate(tmp_path, "--labelled", known).stderr)
+        assert (
+            f"{classes} items is in the pairs that are measured with: fit has learnt from 4" in text
+        )
+        assert why in text
+
+
 def test_pairs_that_the_model_was_fitted_to(tmp_path: Path) -> None:
     simulated(tmp_path, seed=0)
     result = run(

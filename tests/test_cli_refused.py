@@ -146,7 +146,7 @@ GIVEN = [
     (EVALUATE, ": no column 'right'", "left,similarity\n1,0.5\n"),
     (
         f"{EVALUATE} --labelled known.csv",
-        "none of its items is in the pairs",
+        "are not in these pairs. Give classes of items that are in these pairs and",
         BOTH + "1,2,1,0\n" * 9,
     ),
     (KNOWN, "{}: no column 'class'; the columns are 'id', 'kind'", "id,kind\n1,a\n"),

@@ -143,6 +143,23 @@ def test_status_counts(calls: list[dict[str, Any]]) -> None:
     )
 
 
+def test_status_tells_of_runs_with_other_options(calls: list[dict[str, Any]]) -> None:
+    few = ("--seeds", "1", "--priors", "0.2", "--methods", "confdiff")
+    cifar10 = ("--model", "resnet32", "--images", "published", "--epochs", "40")
+    call("run", "accuracy", "--datasets", "cifar10", *few, *cifar10)
+    call("run", "accuracy", "--datasets", "letter", *few)
+
+    def last(*options: object) -> str:
+        *_, line = call("status", "accuracy", *options).output.splitlines()
+        return str(line)
+
+    also = "the store also has 1 run beside these: "
+    assert last() == also + "epochs 40; images published; model resnet32"
+    assert last("--epochs", 40) == also + "images published; model resnet32"
+    assert last("--datasets", "cifar10", *cifar10).startswith("| CIFAR-10 | 1        | 285 ")
+    assert last("--priors", "0.2", *few[:2], "--datasets", "letter").startswith("| Letter   | 1 ")
+
+
 def test_table_in_every_format(calls: list[dict[str, Any]], tmp_path: Path) -> None:
     call("run", *MNIST, "--seeds", "2")
     assert "2 seeds), stratified test subset" in call("table", "accuracy").output
@@ -195,6 +212,22 @@ def test_compare_names_runs_with_another_recipe_and_its_help_the_exit_code(
     text = " ".join(call("compare", "--help").output.split())
     assert f"at least {REQUIRED_SHARE:.0%} of the cells are within" in text
     assert f"differs by more than {WORST_ALLOWED:g}" in text
+
+
+def test_runs_of_two_recipes_in_one_store(calls: list[dict[str, Any]]) -> None:
+    few = (*MNIST, "--priors", "0.2", "--seeds", "1", "--epochs")
+    for epochs, store in ((200, "both"), (8, "both"), (8, "one")):
+        call("run", *few, epochs, "--store", f"{store}.jsonl")
+    for command in (("headline", "--json"), ("report", "page.html", "--force", "--json")):
+        done = call(*command, "--store", "both.jsonl")
+        assert done.exit_code == 2 and "with epochs 200 and 8: choose one" in done.stderr
+        chosen = call(*command, "--store", "both.jsonl", "--epochs", 8)
+        alone = call(*command, "--store", "one.jsonl")
+        # The page names its file, so its size differs.
+        ours, theirs = (json.loads(done.output) | {"bytes": 0} for done in (chosen, alone))
+        assert ours == theirs
+    done = call("headline", "--store", "both.jsonl", "--model", "linear")
+    assert done.exit_code == 2 and "both.jsonl: no such finished runs" in done.stderr
 
 
 def test_compare_of_robustness_and_of_nothing(calls: list[dict[str, Any]]) -> None:

@@ -239,7 +239,7 @@ def test_the_command_prints_the_file_of_counts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sources: list[Source]
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr("pairlearn.paper.read_sources", lambda _: sources)
+        patch.setattr("pairlearn.paper.read_sources", lambda *_: sources)
         done = call("headline", "--results", RESULTS)
     assert done.exit_code == 0, done.output
     assert done.stdout == (RESULTS / "headline.txt").read_text(encoding="utf-8")

@@ -214,9 +214,15 @@ def too_long(name: str, row: int, length: int) -> RowError:
 
 
 def unify_ids(columns: Sequence[Ids]) -> list[Ids]:
-    """The columns, as integers if all are integers, otherwise as text."""
-    kinds = {column.dtype.kind for column in columns}
-    return list(columns) if len(kinds) < 2 else [column.astype(np.str_) for column in columns]
+    """The columns as they are if all have one type, otherwise as text, 7.0 as "7"."""
+    if len({column.dtype.kind for column in columns}) < 2:
+        return list(columns)
+    return [
+        np.array([str(whole_number(one)) for one in column.tolist()], np.str_)
+        if column.dtype.kind == "f"
+        else column.astype(np.str_)
+        for column in columns
+    ]
 
 
 def check_unique(name: str, ids: Ids) -> None:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from pairlearn.annotators.answers import Answers, alike, listed, untouched, without_copies
-from pairlearn.annotators.linear import linear_scores
+from pairlearn.annotators.linear import linear_scores, standardised
 from pairlearn.annotators.link import PAIRS, Link, expect, learn_link, of_ends
 from pairlearn.annotators.manner import Manner, Phrase, in_words
 from pairlearn.annotators.scale import SIZE
@@ -195,14 +195,15 @@ class Crowd:
         """Weights of annotators: `Manner.trust`, scaled to a mean of one.
 
         With fewer than twenty answers the weight is shrunk towards the mean of the others, in
-        proportion; annotators who contradict each other get the same weight, and those who have
-        left and right exchanged next to none.
+        proportion; annotators who contradict each other get the same weight, those who have left
+        and right exchanged next to none, and copies that of their originals.
         """
         trust = {name: manner.trust for name, manner in self.manners.items()}
         known = [name for name, manner in self.manners.items() if manner.answers >= KNOWN]
         trust |= dict.fromkeys(self.turned, Manner("", constant=True).trust)
         for names in (self.contrary, self.rivalling):
             trust |= dict.fromkeys(names, _mean([trust[name] for name in names]))
+        trust |= {copy: trust[original] for copy, original in self.copies.items()}
         usual = _mean([trust[name] for name in known])
         for name, manner in self.manners.items():
             share = min(manner.answers / KNOWN, 1.0)
@@ -312,7 +313,7 @@ def rough_log_odds(answers: Answers, features: Any) -> Floats | None:
     used, ends = np.unique(answers.ends, return_inverse=True)
     if not (seen := features[used]).size:
         return None
-    x, clear, best = _standard(seen), CLEAR, None
+    x, clear, best = standardised(seen), CLEAR, None
     voices = sorted(answers.each(), key=len, reverse=True)[:VOICES]
     for rows in (np.arange(len(answers)), *(voices if len(voices) > 1 else ())):
         given, differs, c = np.zeros((3, count))
@@ -333,15 +334,6 @@ def rough_log_odds(answers: Answers, features: Any) -> Floats | None:
         slope = 4 * (c[some] @ gap[some]) / (gap[some] @ gap[some])
         clear, best = errors, np.asarray(slope * (scores - middle))
     return best
-
-
-def _standard(features: Any) -> Floats:
-    """Standardised features (m, d), 0 where missing."""
-    x = np.asarray(features, np.float64).reshape(len(features), -1)
-    known = ~np.isnan(x)
-    count = known.sum(0).clip(1)
-    x = np.where(known, x - np.where(known, x, 0).sum(0) / count, 0)
-    return np.asarray(x / (np.sqrt(np.square(x).sum(0) / count) + TINY))
 
 
 def _mean(values: list[float]) -> float:

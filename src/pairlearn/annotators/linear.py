@@ -39,3 +39,12 @@ def ridge(d: Floats, c: Floats, weight: Floats) -> Floats:
     else:
         solved = np.linalg.solve(d.T @ d + penalty * np.eye(size), d.T @ c)
     return solved
+
+
+def standardised(features: Any) -> Floats:
+    """Features (m, ...) as (m, d) with mean 0 and variance 1, 0 where missing."""
+    x = np.asarray(features, np.float64).reshape(len(features), -1)
+    known = ~np.isnan(x)
+    count = known.sum(0).clip(1)
+    x = np.where(known, x - np.where(known, x, 0).sum(0) / count, 0)
+    return np.asarray(x / (np.sqrt(np.square(x).sum(0) / count) + 1e-12))

@@ -5,7 +5,8 @@ of a smooth function of the features, where these are known, and of a value of e
 answers of all others it predicts those of one annotator, be they about the same pairs, other pairs
 of the same items, or similar items. Whoever answers the opposite has left and right exchanged,
 compared to the others. Known classes decide who is right, by how g ranks these items, or else most
-people; if as many people do it one way as the other, nothing tells.
+people; if as many people do it one way as the other, nothing tells. If g ranks known classes the
+wrong way round, everybody has left and right exchanged, or the classes are.
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ from typing import Any
 import numpy as np
 
 from pairlearn.annotators.answers import CLEAR, MOST, named
+from pairlearn.annotators.linear import standardised
 from pairlearn.annotators.manner import Manner
-from pairlearn.columns import Floats, Indices
+from pairlearn.columns import Floats, Indices, Mask
 from pairlearn.judgements import Judgements
 
 LEAST = 0.3
@@ -27,6 +29,8 @@ COUNTED = 2.0
 """Standard errors from which on somebody counts for a side; to decide it takes `CLEAR`."""
 DOUBT = 1.0
 """Standard errors by which known classes keep most people from deciding against them."""
+REVERSED = 2.5
+"""Standard errors by which ranks are clearly reversed: five items of each class suffice."""
 ANSWERS = 10
 """Answers of somebody who may have sides exchanged."""
 ROWS = 1000
@@ -116,22 +120,20 @@ def sides_of(judged: Judgements, features: Any = None) -> Sides:
     >>> sides_of(Judgements.from_columns(ends, columns, annotator=who), x).exchanged
     ('ann',)
     """
-    sided = judged.has("difference") | judged.has("preference")
-    if judged.annotator is None or not sided.any():
+    rows = _sided(judged)
+    if judged.annotator is None or not len(rows):
         return Sides()
-    rows = judged[sided & (judged.ends[:, 0] != judged.ends[:, 1])]
     names, who = np.unique(named(rows.annotator), return_inverse=True)
     if len(names) < 2:
         return Sides()
     some = _some(rows.ends, who.ravel())
     rows, who = rows[some], who.ravel()[some]
-    c = np.where(rows.has("difference"), rows.v, rows.u)
+    c = _signed(rows)
     people = np.unique(who)
     own = [np.flatnonzero(who == person) for person in people]
     for mine in own:
         c[mine] -= c[mine].mean()
-    classes = judged[judged.known]
-    classes = classes[np.random.default_rng(0).permutation(len(classes))[:ROWS]]
+    classes = _classes(judged)
     covariances, with_known = _covariances(rows.ends, classes.ends[:, 0], features)
     sign, clear = _compared(covariances, c, own)
     counted = clear > COUNTED
@@ -139,7 +141,7 @@ def sides_of(judged: Judgements, features: Any = None) -> Sides:
     if not all(map(len, groups)):
         return Sides()
     said = c * sign[np.searchsorted(people, who)]
-    scores = np.linalg.solve(covariances + NOISE * np.eye(len(c)), said) @ with_known
+    scores = _predicted(covariances, said) @ with_known
     groups.sort(key=lambda group: (-len(group), -np.isin(who, group).sum(), group[0]))
     # How clearly the known classes are on the side of the first group.
     agree = sign[people == groups[0][0]].item() * _ranked_alike(scores, classes.u)
@@ -152,6 +154,65 @@ def sides_of(judged: Judgements, features: Any = None) -> Sides:
     more = np.sort(clear[np.isin(people, groups[0])])[: len(groups[0]) - len(groups[1])]
     majority = np.sqrt(np.square(more).sum()) > CLEAR
     return Sides(first, others, bool(majority and agree > -DOUBT))
+
+
+def against_classes(judged: Judgements, features: Any = None) -> float | None:
+    """Share of couples of known classes that differences and preferences rank the wrong way round.
+
+    None unless it is clearly above a half: then everybody has left and right exchanged, or the
+    classes are.
+
+    Examples
+    --------
+    >>> ends = np.arange(40).reshape(-1, 2)
+    >>> c = np.tile([0.6, -0.6], 10)
+    >>> y = (np.stack([-c, c], 1) > 0).ravel()
+    >>> judged = Judgements.from_columns(ends, {"difference": c})
+    >>> for classes in (y, ~y):
+    ...     known = Judgements.about_items("label", np.arange(12), classes[:12])
+    ...     print(against_classes(Judgements.concatenate([judged, known])))
+    None
+    1.0
+    """
+    rows, classes = _sided(judged), _classes(judged)
+    if len(rows) < ANSWERS or len(np.unique(classes.u)) < 2:
+        return None
+    rows = rows[_some(rows.ends, np.zeros(len(rows), np.int64))]
+    c = _signed(rows)
+    covariances, with_known = _covariances(rows.ends, classes.ends[:, 0], features)
+    return reversed_share(_predicted(covariances, c - c.mean()) @ with_known, classes.u > 0.5)
+
+
+def reversed_share(scores: Floats, positive: Mask) -> float | None:
+    """Share of couples of two classes that scores rank the wrong way round.
+
+    None unless it is clearly above a half, by the rank-sum test.
+    """
+    if _ranked_alike(scores, positive) > -REVERSED:
+        return None
+    above = scores[~positive][:, None] - scores[positive]
+    return float((np.sign(above).mean() + 1) / 2)
+
+
+def _sided(judged: Judgements) -> Judgements:
+    """Differences and preferences between two items."""
+    sided = judged.has("difference") | judged.has("preference")
+    return judged[sided & (judged.ends[:, 0] != judged.ends[:, 1])]
+
+
+def _signed(rows: Judgements) -> Floats:
+    return np.where(rows.has("difference"), rows.v, rows.u)
+
+
+def _classes(judged: Judgements) -> Judgements:
+    """Known classes, no more than `ROWS`."""
+    classes = judged[judged.known]
+    return classes[np.random.default_rng(0).permutation(len(classes))[:ROWS]]
+
+
+def _predicted(covariances: Floats, c: Floats) -> Floats:
+    """Factors of the covariances with anything else, which predict it from differences c."""
+    return np.asarray(np.linalg.solve(covariances + NOISE * np.eye(len(c)), c))
 
 
 def _some(ends: Indices, who: Indices) -> Indices:
@@ -172,8 +233,8 @@ def _covariances(ends: Indices, known: Indices, features: Any) -> tuple[Floats, 
     used, places = np.unique(np.concatenate([ends.ravel(), known]), return_inverse=True)
     left, right = places[: ends.size].reshape(-1, 2).T
     items = np.eye(len(used))
-    if features is not None and (x := features[used].reshape(len(used), -1)).size:
-        items += FEATURES * _similar(np.asarray(x, np.float64))
+    if features is not None and (x := features[used]).size:
+        items += FEATURES * _similar(standardised(x))
     pairs = items[right] - items[left]
     with_known = pairs[:, places[ends.size :]]
     pairs = pairs[:, right] - pairs[:, left]
@@ -182,11 +243,7 @@ def _covariances(ends: Indices, known: Indices, features: Any) -> tuple[Floats, 
 
 
 def _similar(x: Floats) -> Floats:
-    """A Gaussian kernel (m, m) of features, 0 where missing, with their median distance."""
-    known = ~np.isnan(x)
-    count = known.sum(0).clip(1)
-    x = np.where(known, x - np.where(known, x, 0).sum(0) / count, 0)
-    x /= np.sqrt(np.square(x).sum(0) / count) + TINY
+    """A Gaussian kernel (m, m) of features with their median distance."""
     squares = np.square(x).sum(1)
     far = (squares[:, None] + squares - 2 * x @ x.T).clip(0)
     return np.asarray(np.exp(-far / (np.median(far) + TINY)))
@@ -224,7 +281,7 @@ def _compared(covariances: Floats, c: Floats, own: list[Indices]) -> tuple[Float
         sign[most] = -1
 
 
-def _ranked_alike(scores: Floats, classes: Floats) -> float:
+def _ranked_alike(scores: Floats, classes: Floats | Mask) -> float:
     """Standard errors by which scores rank positive items above negative ones: the rank-sum test.
 
     0 without items of both classes. One item that is far off hardly counts.

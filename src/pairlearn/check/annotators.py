@@ -8,8 +8,10 @@ from itertools import chain
 import numpy as np
 
 from pairlearn.annotators.answers import constant_people, untouched_words
+from pairlearn.annotators.sides import against_classes, with_sides_right
 from pairlearn.check.answers import Answers
 from pairlearn.check.findings import Finding, about_people, finding
+from pairlearn.judgements import Judgements
 
 ALIKE = 20
 """Equal answers of one annotator from which on they are a habit."""
@@ -63,6 +65,10 @@ def check_annotators(answers: Answers) -> Iterator[Finding]:
         told = {"agreeing": agreeing, "features": FEATURES[answers.features is not None]}
         told["others"] = OTHERS[answers.crowd.by_classes]
         yield about_people(doubt.code, doubt.names, words=doubt.words, **told)
+    right = with_sides_right(answers.judgements, answers.crowd.manners.values())
+    statements = Judgements.concatenate([right, answers.statements[answers.statements.known]])
+    if (share := against_classes(statements, answers.features)) is not None:
+        yield finding("contradicted-classes", share=share)
     # Where three answer the same pairs, contradictions show.
     scattered = len(answers.annotators) > 1 and len(answers) < 3 * (answers.pair.max() + 1)
     if scattered and answers.features is None:

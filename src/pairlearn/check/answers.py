@@ -36,6 +36,8 @@ ALONE = 0.05
 """If no more than this share of judgements is out of range, the others are on the right scale."""
 LEAST_ANSWERS = 10
 """Fewer say nothing about the prior, or about a lean."""
+CLEAR = 2.0
+"""Standard errors by which known classes must be alike to most items, or unlike."""
 LARGE, LEAST_LARGE = 0.6, 3
 """Differences that nearly determine the similarity, and how many must contradict it."""
 EXPLAINING = {"outlying-annotator", "leaning-annotator"}
@@ -210,6 +212,24 @@ class Answers:
         """The share of positives that the similarities imply, given the larger class."""
         s, weight, ends = (v[self.comparable] for v in (self.s, self.weight, self.ends))
         return estimate_prior(s, majority, confidence=confidence, weight=weight, items=ends)
+
+    @cached_property
+    def larger_class(self) -> Literal["positive", "negative"] | None:
+        """The larger class, if known classes of items in pairs tell it.
+
+        Whatever items have a known class, they are alike to most others if their class is the
+        larger one: s − ½ = (2r − 1)(2r' − 1)/2, with r known and r' that of a random item.
+        """
+        known = self.statements[self.statements.known]
+        sides = np.zeros(len(self.ids) + len(self.other_ids))
+        sides[known.ends[:, 0]] = 2 * known.u - 1
+        rows = self.comparable
+        ends = self.ends[rows]
+        added = sides[ends].sum(1) * (self.s[rows] - 0.5)
+        total, variance = added.sum(), Dependence.of(ends, len(added)).variance(added)
+        if total**2 <= CLEAR**2 * variance:
+            return None
+        return "positive" if total > 0 else "negative"
 
     @cached_property
     def annotators(self) -> NDArray[np.str_]:

@@ -82,8 +82,10 @@ def check(
     infeasible = answers.infeasible() if readable else Infeasible()
     implied = None
     if readable and answers.comparable.sum() >= LEAST_ANSWERS:
-        usual: Majority = "positive" if prior is not None and prior > 0.5 else "negative"
-        implied = answers.implied_prior(majority or usual)
+        told = majority or answers.larger_class or "negative"
+        if majority is None and prior is not None:
+            told = "positive" if prior > 0.5 else "negative"
+        implied = answers.implied_prior(told)
     findings = [*_items(answers, items), *ranges]
     if answers.self_pairs.any():
         rows = np.flatnonzero(answers.self_pairs)
@@ -326,7 +328,7 @@ def _prior(
     """The implied prior, whether it agrees with the stated one, and signs of selection."""
     if implied is not None:
         low, high, mean = implied.low, implied.high, implied.mean_similarity
-        side_known = prior is not None or majority is not None
+        side_known = (prior, majority, answers.larger_class) != (None, None, None)
         yield finding("implied-prior", mean=mean, implied=_in_words(implied, side_known))
         if prior is not None and not low <= prior <= high:
             yield finding("prior-disagrees", prior=prior, low=low, high=high, value=implied.value)

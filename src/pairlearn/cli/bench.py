@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Collection
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,12 +12,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from pairlearn import __version__
-from pairlearn.cli.command import INTERRUPTED, CommandError, Output, command, register
+from pairlearn.cli.command import INTERRUPTED, CommandError, Output, command, counted, register
 from pairlearn.cli.options import FIGURES, Seed, check_new_file, check_suffix, parse_names
 from pairlearn.progress import bar
 
 if TYPE_CHECKING:
-    from pairlearn.paper import Cell, Record, Run, RunStore, Selection
+    from pairlearn.paper import Cell, Record, Run, RunStore, Selection, Source
 
 Subset = Literal["paper", "stratified"]
 GridName = Literal["accuracy", "gamma", "limited", "robustness", "siblings"]
@@ -182,18 +183,35 @@ def _train(runs: list[Run], store: RunStore, checkpoint_seconds: float, **option
 
 @command("bench status", RunOptions)
 def status(options: RunOptions) -> Output:
-    """Show how many runs of an experiment are finished."""
+    """Show how many runs of an experiment are finished, and what other ones the store has."""
     from pairlearn.paper.cells import dataset_title
     from pairlearn.paper.tables import aligned
 
-    finished = {record.run for record in options.records()}
+    finished, runs = {record.run for record in options.records()}, options.runs()
     counts: dict[str, dict[str, int]] = {}
-    for run in options.runs():
+    for run in runs:
         count = counts.setdefault(run.dataset, {"finished": 0, "wanted": 0})
         count["finished"] += run in finished
         count["wanted"] += 1
     rows = [[dataset_title(name), *map(str, count.values())] for name, count in counts.items()]
-    return Output(counts, [aligned(["data set", "finished", "wanted"], rows)])
+    text = [aligned(["data set", "finished", "wanted"], rows)]
+    if others := finished.difference(runs):
+        more = f"the store also has {counted(len(others), 'run')} beside these"
+        text.append(": ".join(filter(None, [more, _differences(others, runs)])))
+    return Output(counts, text)
+
+
+def _differences(others: Collection[Run], runs: Collection[Run]) -> str:
+    """Values that other runs have, and none of these on the same data set."""
+    wanted = {(run.dataset, *item) for run in runs for item in run.fields().items()}
+    values: dict[str, set[Any]] = {}
+    for run in others:
+        new = {k: v for k, v in run.fields().items() if (run.dataset, k, v) not in wanted}
+        for name in ["dataset"] if "dataset" in new else new:
+            values.setdefault(name, set()).add(new[name])
+    return "; ".join(
+        f"{name} {', '.join(map(str, sorted(values[name])))}" for name in sorted(values)
+    )
 
 
 @command("bench table", RunOptions)
@@ -316,14 +334,30 @@ class Sources:
         File of finished runs, .jsonl or .parquet, or a folder; repeatable. [default: runs]
     results
         Folder of published results, with runs/*.parquet.
+    epochs
+        Only runs with so many epochs. [default: any]
+    model
+        Only runs of this network. [default: any]
+    annotator
+        Only runs with this annotator, paper or calibrated. [default: any]
     """
 
     store: list[Path] | None = None
     results: Path | None = None
+    epochs: int | None = None
+    model: str | None = None
+    annotator: str | None = None
 
     def paths(self) -> list[Path]:
         """All files and folders."""
         return [*(self.store or []), *filter(None, [self.results])] or [Path("runs")]
+
+    def read(self) -> list[Source]:
+        """The chosen runs."""
+        from pairlearn.paper import Selection, read_sources
+
+        chosen = Selection(epochs=self.epochs, model=self.model, annotator=self.annotator)
+        return read_sources(self.paths(), chosen)
 
 
 @command("bench report", Sources)
@@ -343,12 +377,11 @@ def report(sources: Sources, out: Path, *, force: bool = False) -> Output:
       pairlearn bench report bench.html --store accuracy.jsonl --store gamma.jsonl
       pairlearn bench report bench.html --results results/
     """
-    from pairlearn.paper import read_sources
     from pairlearn.paper.page import build_report
     from pairlearn.report.html import write_page
 
     check_new_file(out, "reports", (".html",), inputs=sources.paths(), force=force)
-    inputs = read_sources(sources.paths())
+    inputs = sources.read()
     page = build_report(inputs)
     size = write_page(out, page.page, [source.path for source in inputs])
     text = f"{out}: {page.runs:,} runs, {page.figures} figures, {size / 1e6:.1f} MB"
@@ -361,9 +394,9 @@ def headline(sources: Sources) -> Output:
 
     For example: pairlearn bench headline --results results/
     """
-    from pairlearn.paper import GRIDS, headline_counts, read_sources
+    from pairlearn.paper import GRIDS, headline_counts
 
-    inputs = read_sources(sources.paths())
+    inputs = sources.read()
     data, lines = {}, []
     for grid in GRIDS:
         records = [record for source in inputs if source.grid == grid for record in source.records]

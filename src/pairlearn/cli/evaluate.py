@@ -184,7 +184,7 @@ def evaluate(
     check_share("--at-least", at_least)
     check_positive(positive, labelled)
     costs, files = _costs(cost), request.tables
-    from pairlearn.estimators.measuring import HeldPairs
+    from pairlearn.estimators.measuring import HeldPairs, side_open
 
     sample = request.sample(stream=stream)
     held = HeldPairs.score(
@@ -227,7 +227,7 @@ def evaluate(
         "warnings": warnings,
     }
     low = evaluation.accuracy.low
-    if any(manner.against for manner in getattr(request.classifier, "annotators_", ())):
+    if side_open(request.classifier):
         low = min(low, 1 - evaluation.accuracy.high)  # nothing tells which side is right
     below = at_least is not None and not low >= at_least
     text = [*_text(request, evaluation, band, data | {"measured_on": held.words()})]
@@ -249,7 +249,15 @@ def _recalibrated(
     known = read_labelled(labelled, held.items, positive)
     recalibration = held.recalibrate(known)
     if recalibration is None:
-        raise ValueError(f"{labelled}: none of its items is in the pairs that are measured with")
+        items, n = held.items, len(known.rows)
+        seen = n - int(classifier.unseen(known.rows[:, None], items.features, items.ids).sum())
+        learnt = f"fit has learnt from {seen:,} of them, and the pairs of these are left out"
+        why = [learnt] * bool(seen) + [f"{n - seen:,} are not in these pairs"] * (seen < n)
+        raise ValueError(
+            f"{labelled}: none of its {n:,} items is in the pairs that are measured with: "
+            f"{'; '.join(why)}. Give classes of items that are in these pairs and that fit has not "
+            "seen, or leave out --labelled"
+        )
     return recalibration, [*map(as_options, held.class_doubts(known))]
 
 

@@ -272,8 +272,14 @@ def fit(
 
     check_share("--holdout", holdout, zero=True)
     request.check_options()
-    from pairlearn.estimators.measuring import CONTRADICTED, FitCheckpoints, digest
+    from pairlearn.estimators.measuring import (
+        CONTRADICTED,
+        EITHER_CLASSES,
+        FitCheckpoints,
+        Measured,
+    )
     from pairlearn.estimators.population import KnownClassesWarning
+    from pairlearn.tables.item_files import digest
     from pairlearn.training.ranks import joined_ranks
 
     classifier = request.classifier()
@@ -291,7 +297,10 @@ def fit(
             measured = _train(classifier, data.table, checkpoints, request, holdout)
     if not ranks.first:
         return None
-    accuracy = None if measured is None or isinstance(measured, str) else measured.to_dict()
+    contradicted = any(issubclass(warning.category, KnownClassesWarning) for warning in caught)
+    if contradicted and isinstance(measured, Measured):
+        measured = measured.either_way(EITHER_CLASSES)
+    accuracy = measured.to_dict() if isinstance(measured, Measured) else None
     crowd = crowd_of(classifier, caught)
     warned = warnings_of(request, data, crowd, caught, accuracy)
     summary = {
@@ -309,7 +318,7 @@ def fit(
         "pairs_sha256": digest(request.pairs),
         "accuracy": accuracy,
     }
-    if any(issubclass(warning.category, KnownClassesWarning) for warning in caught):
+    if contradicted:
         classifier.trained_on_[CONTRADICTED] = True
     classifier.save(out, overwrite=force)
     checkpoints.remove()

@@ -23,6 +23,7 @@ REPEATED_BY_TRAINING = {
     "PriorMismatchWarning": {"prior-disagrees", "majority-unclear"},
     "FewPairsWarning": {"few-pairs"},
     "UntouchedWarning": {"untouched"},
+    "KnownClassesWarning": {"contradicted-classes"},
     "RivalsWarning": {"rival-annotators"},
     "SidesWarning": {"reversed-annotator", "contrary-annotators"},
 }

@@ -318,10 +318,9 @@ class PairClassifier(PairPredictor):
         self._describe_instances(table, weight)
         table = replace(table, features=self._prepared(table.features, table.scratch))
         table, self.annotators_ = learn_annotators(self, table)
+        doubt = None
         if table.known is not None:
-            doubt = population.classes_against_differences(
-                table.features, table.judged, table.known
-            )
+            doubt = population.classes_against_differences(table.features, table.statements)
             if doubt is not None:
                 warnings.warn(doubt, population.KnownClassesWarning, stacklevel=3)
         rows = table.rows(self.labelled_weight)
@@ -339,9 +338,10 @@ class PairClassifier(PairPredictor):
             outputs = self._train(table, rows, need, prior, callbacks, checkpoint)
         self.shift_, self.confidence_ = 0.0, None
         z = self._log_odds(table.features) if outputs is None else self._factor * outputs
-        if self.annotators != "ideal" and table.known is not None and table.in_memory:
+        trusted = table.known if doubt is None and table.in_memory else None
+        if self.annotators != "ideal" and trusted is not None:
             self.confidence_, slope = population.confidence_from_labels(
-                table.features, z, table.judged, table.known
+                table.features, z, table.judged, trusted
             )
             self.slope_, z = self.slope_ * slope, slope * z
         self._set_prior(z, weight, table.judged, need, prior)

@@ -7,7 +7,6 @@ items that a model was trained on.
 
 from __future__ import annotations
 
-import hashlib
 import warnings
 from collections import Counter
 from collections.abc import Sequence
@@ -20,12 +19,13 @@ from sklearn.base import clone
 
 from pairlearn.annotators.answers import alike, listed, named, untouched, untouched_words
 from pairlearn.annotators.crowd import Crowd
+from pairlearn.annotators.sides import reversed_share
 from pairlearn.columns import Floats, Mask
 from pairlearn.estimators.cross_fitting import decide_sides
 from pairlearn.estimators.files import PairFile, log_odds
 from pairlearn.estimators.instances import doubt_of_seen
 from pairlearn.estimators.parameters import recipe_of
-from pairlearn.estimators.population import determines_side, reversed_share
+from pairlearn.estimators.population import determines_side
 from pairlearn.estimators.prediction import ScoredPairs
 from pairlearn.estimators.streams import fit_table, survey_pairs
 from pairlearn.estimators.table import Table
@@ -38,7 +38,7 @@ from pairlearn.evaluation import (
 from pairlearn.judgements import Judgements
 from pairlearn.progress import Progress, training_bar
 from pairlearn.tables import ItemTable, PairTable, TableError
-from pairlearn.tables.item_files import SUFFIXES, list_files
+from pairlearn.tables.item_files import digest
 from pairlearn.tables.read import Labelled
 from pairlearn.tables.scales import Scale
 from pairlearn.training import Checkpoint
@@ -60,12 +60,15 @@ EITHER_SIDE = (
     "and right exchanged. It is {low:.3f} to {high:.3f} if {first} answered as asked, and "
     "{least:.3f} to {most:.3f} if not: ask them"
 )
+EITHER_CLASSES = (
+    "the known classes contradict the differences, and nothing tells which of the two is right. It "
+    "is {low:.3f} to {high:.3f} if the differences are, and {least:.3f} to {most:.3f} if not: "
+    "correct what is wrong, and fit again"
+)
 NOTHING_SOFT = (
     "an accuracy takes pairs with a similarity or a difference, and none has: judge some in that "
     "way, and give them to `pairlearn evaluate`"
 )
-
-
 UNDECIDED = (
     "they count as undecided, and the range also allows for “no answer”; drop these rows if that "
     "is what they mean"
@@ -76,14 +79,10 @@ UNKNOWN = (
     "with those whom you trust",
 )
 """What to do about annotators of whom a model knows nothing; and if they are rivals."""
-
-
 UNSIDED = (
     "one side has left and right exchanged, and nothing told fit which. The accuracy holds if "
     "{first} answered as asked, and is otherwise one minus that"
 )
-
-
 CONTRADICTED = "classes_contradict_differences"
 """Key of `trained_on_`, if `fit` warned of it."""
 AGAINST_DIFFERENCES = (
@@ -136,6 +135,12 @@ class Measured:
         counts = {name: value for name, value in vars(self).items() if name != "accuracy"}
         return ends | {"plausible": band and band.to_dict()} | counts
 
+    def either_way(self, text: str, **names: str) -> str:
+        """Fill a text with the accuracy, and with what it is if the classes are exchanged."""
+        band = self.accuracy.plausible or self.accuracy
+        low, high = band.low, band.high
+        return text.format(low=low, high=high, least=1 - high, most=1 - low, **names)
+
 
 def fit_and_measure(
     classifier: PairClassifier,
@@ -187,10 +192,8 @@ def _on_either_side(measured: Measured, classifier: PairClassifier) -> str | Non
     if not contrary:
         return None
     groups = [[m.name for m in contrary if m.exchanged is side] for side in (False, True)]
-    band = measured.accuracy.plausible or measured.accuracy
     first, others = map(listed, groups)
-    return EITHER_SIDE.format(first=first, others=others, low=band.low, high=band.high,
-                              least=1 - band.high, most=1 - band.low)  # fmt: skip
+    return measured.either_way(EITHER_SIDE, first=first, others=others)
 
 
 def _measure(
@@ -387,6 +390,13 @@ def _nothing_new(classifier: PairClassifier, pairs: Path, new: Mask) -> str:
     )
 
 
+def side_open(classifier: PairClassifier) -> bool:
+    """Whether a classifier may have the classes exchanged, as `fit` warned."""
+    against = any(manner.against for manner in getattr(classifier, "annotators_", ()))
+    source = getattr(classifier, "trained_on_", None)
+    return against or (isinstance(source, dict) and CONTRADICTED in source)
+
+
 def evaluation_doubts(
     classifier: PairClassifier, pairs: Path, evaluation: Evaluation, prior: float | None
 ) -> list[str]:
@@ -435,13 +445,3 @@ def sample_pair_file(
     judged = Judgements.concatenate(survey.sampled)
     table = PairTable.from_judgements(judged[judged.soft], known.ids)
     return PairSample(known, table, file.rows, max(file.rows - survey.counts["soft"], 0))
-
-
-def digest(path: Path) -> str:
-    """SHA-256 of a file, or of the names, texts and images in a folder."""
-    if path.is_dir():
-        files = list_files(path, sum(SUFFIXES.values(), ()))
-        lines = [f"{name} {digest(file)}\n" for name, file in files.items()]
-        return hashlib.sha256("".join(lines).encode()).hexdigest()
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -29,8 +29,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from scipy.special import expit, logit
 
-from pairlearn.annotators.linear import linear_scores, ridge
-from pairlearn.columns import Floats, Mask
+from pairlearn.annotators.linear import linear_scores
+from pairlearn.annotators.sides import against_classes
+from pairlearn.columns import Floats
 from pairlearn.evaluation import Confidence, recalibrate
 from pairlearn.judgements import Judgements
 from pairlearn.kinds import kind
@@ -50,7 +51,6 @@ LEAST_ROWS = 30  # judged rows from which on an interval is trusted
 ROWS = 4096  # for guidance: more rows do not change which class is larger
 FOLDS = 10
 UNEVEN = 0.6  # share of the larger class below which there is no wrong side
-EXCHANGED = 2.5  # standard errors by which ranks must be reversed: five items of each class suffice
 LEAST_LABELS = 10
 CLEAR = 1.5  # least distance from chance, in standard errors, that is believed
 
@@ -272,23 +272,9 @@ class KnownClassesWarning(UserWarning):
     """Known classes and differences contradict each other."""
 
 
-def classes_against_differences(features: Any, judged: Judgements, known: Judgements) -> str | None:
-    """Warning that known classes contradict the differences.
-
-    A linear score is fitted to the differences, and ranks the items of known class. If it ranks the
-    negative ones clearly above the positive ones, by the rank-sum test, one of the two has the
-    classes exchanged.
-    """
-    signed = judged[judged.has("difference") | judged.has("preference")][:ROWS]
-    known = known[known.known]
-    positive = known.u > 0.5
-    if len(signed) < FOLDS:
-        return None
-    flat = features.reshape(len(features), -1)
-    left, right = (flat[end].astype(np.float64) for end in signed.ends.T)
-    values = np.where(signed.has("difference"), signed.v, signed.u)
-    score = flat[known.ends[:, 0]].astype(np.float64) @ ridge(right - left, values, signed.weight)
-    if (share := reversed_share(score, positive)) is None:
+def classes_against_differences(features: Any, statements: Judgements) -> str | None:
+    """Warning that known classes contradict the differences."""
+    if (share := against_classes(statements, features)) is None:
         return None
     return (
         "the known classes contradict the differences: by these, an item called negative is the "
@@ -296,20 +282,6 @@ def classes_against_differences(features: Any, judged: Judgements, known: Judgem
         "differences are above 0 where the left item is the more positive one: then change their "
         "sign"
     )
-
-
-def reversed_share(score: Floats, positive: Mask) -> float | None:
-    """Share of couples of two classes that a score ranks the wrong way round.
-
-    None unless it is clearly above a half, by the rank-sum test.
-    """
-    from scipy.stats import rankdata
-
-    n, m = int(positive.sum()), int((~positive).sum())
-    wins = float(rankdata(score)[positive].sum()) - n * (n + 1) / 2
-    if n * m == 0 or (wins - n * m / 2) / np.sqrt(n * m * (n + m + 1) / 12) > -EXCHANGED:
-        return None
-    return 1 - wins / (n * m)
 
 
 def confidence_from_labels(

@@ -229,15 +229,16 @@ class Source:
     repeated: int = 0
 
 
-def read_sources(paths: Iterable[Path]) -> list[Source]:
+def read_sources(paths: Iterable[Path], chosen: Selection | None = None) -> list[Source]:
     """Read run stores, their exports to Parquet, and folders of both, in the order of experiments.
 
     For a folder with a folder ``runs``, such as results/, the files of all its folders are read. A
     file called like an experiment, ``accuracy`` or ``accuracy-PART``, belongs to that experiment;
-    otherwise its runs decide. A run that an earlier file has is left out. Raises StoreError if a
-    file does not exist or cannot be read, or if no file holds a run.
+    otherwise its runs decide. A run that an earlier file has is left out, and so are those that are
+    not ``chosen``. Raises StoreError if a file does not exist or cannot be read, or if no file
+    holds such a run.
     """
-    paths = list(paths)
+    paths, chosen = list(paths), chosen or Selection()
     sources: list[Source] = []
     seen: set[tuple[str, Run]] = set()
     for file in (file for path in paths for file in _files(path)):
@@ -246,13 +247,14 @@ def read_sources(paths: Iterable[Path]) -> list[Source]:
             continue
         name = file.stem.partition("-")[0]
         grid = name if name in GRIDS else _grid_of(records, file)
-        records = Selection().records(GRIDS[grid], records)
+        records = chosen.records(GRIDS[grid], records)
         new = [record for record in records if (grid, record.run) not in seen]
         seen.update((grid, record.run) for record in new)
         sources.append(Source(file, grid, tuple(new), len(records) - len(new)))
     if not any(source.records for source in sources):
         names = ", ".join(map(str, paths))
-        raise StoreError(f"{names}: no finished runs; `pairlearn bench run GRID` makes them")
+        such = "" if chosen == Selection() else "such "
+        raise StoreError(f"{names}: no {such}finished runs; `pairlearn bench run GRID` makes them")
     return sorted(sources, key=lambda source: list(GRIDS).index(source.grid))
 
 

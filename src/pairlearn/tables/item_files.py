@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import tokenize
 import warnings
@@ -384,3 +385,13 @@ def list_files(folder: Path, suffixes: Sequence[str]) -> dict[str, Path]:
             if path.suffix.lower() in suffixes and path.is_file() and not path.is_symlink():
                 files[path.relative_to(folder).as_posix()] = path
     return dict(sorted(files.items()))
+
+
+def digest(path: Path) -> str:
+    """SHA-256 of a file, or of the names, texts and images in a folder."""
+    if path.is_dir():
+        files = list_files(path, sum(SUFFIXES.values(), ()))
+        lines = [f"{name} {digest(file)}\n" for name, file in files.items()]
+        return hashlib.sha256("".join(lines).encode()).hexdigest()
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
