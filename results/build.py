@@ -4,28 +4,31 @@
 
 STORES is a folder with stores such as accuracy.jsonl, as `pairlearn bench run GRID --store
 STORES/GRID.jsonl` writes them, and of CIFAR-10 cifar10.jsonl, the accuracy grid on proper images,
-published.jsonl, that on published ones, and published-noise.jsonl, the robustness grid on published
-ones: they take the place of what is in results first.
+and on published ones published.jsonl, the accuracy grid, published-noise.jsonl, robustness,
+published-gamma.jsonl and published-limited.jsonl: they take the place of what is in results first.
 """
 
 from __future__ import annotations
 
 import argparse
 import io
+from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout
 from pathlib import Path
 from statistics import fmean, pstdev
+from typing import Any
 
 from pairlearn.cli import app
-from pairlearn.paper import GRIDS, RunStore, headline_counts
-from pairlearn.paper.cells import PUBLISHED, format_cell, table_order
+from pairlearn.paper import GRIDS, TABLES, Record, RunStore, headline_counts
+from pairlearn.paper.cells import PUBLISHED, Cell, format_cell, summarize, table_order
 from pairlearn.paper.headline import Line, summarize_grid
-from pairlearn.paper.runs import Method
+from pairlearn.paper.runs import CORRECTIONS, Method, Run
 from pairlearn.paper.store import read_records, read_sources
 from pairlearn.paper.tables import aligned
 
 RESULTS = Path(__file__).parent
 PAPER = RESULTS / "paper"
+PUBLISHED_RUNS = RESULTS / "cifar10" / "published.parquet"
 MARK = "<!-- made by build.py -->"
 SHOWN = ("sconfconfdiff-abs", "likelihood-abs", "likelihood-guided", "supervised")
 EXPLANATION = """\
@@ -44,11 +47,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("stores", type=Path, nargs="?")
     stores = parser.parse_args().stores
-    found = sorted(stores.glob("*.jsonl")) if stores else []
+    found = sorted(stores.glob("*.jsonl"), key=lambda path: path.stem) if stores else []
     if stores and not found:
         parser.error(f"{stores} is not a folder with stores")
     for store in found:
         folder = "cifar10" if store.stem.startswith("published") else "runs"
+        if store.stem == "published-limited":
+            add_all_pairs(RunStore(store))
         RunStore(store).to_parquet(RESULTS / folder / f"{store.stem}.parquet")
     for grid in GRIDS:
         out = str(PAPER / f"{grid}.csv")
@@ -66,12 +71,25 @@ def main() -> None:
     (RESULTS / "headline.txt").write_text(counts, encoding="utf-8")
     pages = {
         "README.md": [leaderboard()],
-        "cifar10/README.md": [other_priors(), published_images(), noise()],
+        "cifar10/README.md": [other_priors(), published_images(), noise(), gamma(), limited()],
     }
     for page, made in pages.items():
         parts = (RESULTS / page).read_text(encoding="utf-8").split(MARK)
         parts[1::2] = [f"\n\n{part}\n\n" for part in made]
         (RESULTS / page).write_text(MARK.join(parts), encoding="utf-8")
+
+
+def add_all_pairs(limited: RunStore) -> None:
+    """Add the trainings with all pairs of the same methods and seeds, from the accuracy grid."""
+
+    def kind(run: Run) -> tuple[str, str, float, int]:
+        return run.method, run.model, run.prior, run.seed
+
+    wanted = {kind(record.run) for record in limited}
+    whole = [r for r in read_records(PUBLISHED_RUNS) if kind(r.run) in wanted]
+    for record in whole:
+        if record.run in limited.missing([record.run]):
+            limited.append(record.run, record.results, **record.notes)
 
 
 def leaderboard() -> str:
@@ -101,7 +119,7 @@ def leaderboard() -> str:
 
 def published_images() -> str:
     """CIFAR-10 as published: every cell with each network, and how many are within tolerance."""
-    records = read_records(RESULTS / "cifar10" / "published.parquet")
+    records = read_records(PUBLISHED_RUNS)
     networks = sorted({record.run.model for record in records})
     lines = summarize_grid("accuracy", records).lines
     places: dict[tuple[float, str], dict[str, Line]] = {}
@@ -130,26 +148,48 @@ def published_images() -> str:
 
 
 def noise() -> str:
-    """CIFAR-10 as published, with wrong priors and noise: published and ours by correction."""
-    records = read_records(RESULTS / "cifar10" / "published-noise.parquet")
-    rows: dict[tuple[float, float], list[str]] = {}
-    corrections = []
-    for line in summarize_grid("robustness", records).lines:
-        run, compared = line.cell.config, line.compared
-        corrections.append(line.cell.method.correction_title)
-        row = rows.setdefault((run.prior_factor, run.label_noise), [])
-        counts = compared is not None and compared.counts
-        ours = format_cell(line.cells["paper"])
-        row.append(format_cell(line.published) if counts else "copy")
-        row.append(f"**{ours}**" if counts and not compared.ok else ours)
-    header = [word for c in dict.fromkeys(corrections) for word in (f"{c}, published", "ours")]
-    table = [[f"{factor:g}", f"{sigma:g}", *row] for (factor, sigma), row in rows.items()]
-    tallies = headline_counts("robustness", records)
+    """CIFAR-10 as published, with wrong priors and noise."""
+    grid, records = "robustness", read_records(RESULTS / "cifar10" / "published-noise.parquet")
+    table = by_correction(grid, records, lambda c: (c.config.prior_factor, c.config.label_noise))
+    tallies = headline_counts(grid, records)
     (tally,) = [t for name, t in tallies.items() if name.endswith("reproduced")]
-    return (
-        f"{aligned(['ε', 'σ', *header], table)}\n\n"
-        f"Cells within tolerance: {tally.holds} of {tally.cells}, copies left out."
-    )
+    counts = f"Cells within tolerance: {tally.holds} of {tally.cells}, copies left out."
+    return f"{aligned(['ε', 'σ', *table[0]], table[1:])}\n\n{counts}"
+
+
+def gamma() -> str:
+    """CIFAR-10 as published, the convex combination."""
+    records = read_records(RESULTS / "cifar10" / "published-gamma.parquet")
+    header, *rows = by_correction("gamma", records, lambda c: (c.gamma,))
+    return aligned(["γ", *header], rows)
+
+
+def limited() -> str:
+    """CIFAR-10 as published, with a part of the pairs."""
+    records = read_records(RESULTS / "cifar10" / "published-limited.parquet")
+    table = TABLES["limited"](summarize(records, "stratified"))
+    rows = [[block.rpartition(" ")[2], *row] for block, *row in table.rows]
+    return aligned(["π₊", "pairs", *table.header[2:]], rows)
+
+
+def by_correction(
+    grid: str, records: Sequence[Record], place: Callable[[Cell], tuple[Any, ...]]
+) -> list[list[str]]:
+    """A header, and rows with the published number and ours (paper subset) by correction."""
+    rows: dict[tuple[Any, ...], dict[str, list[str]]] = {}
+    for line in summarize_grid(grid, records).lines:
+        compared, ours = line.compared, format_cell(line.cells["paper"])
+        is_copy, misses = compared and compared.is_copy, compared and not compared.ok
+        published = "copy" if is_copy else format_cell(line.published)
+        cells = [published, f"**{ours}**" if misses and not is_copy else ours]
+        rows.setdefault(place(line.cell), {})[line.cell.method.correction] = cells
+    titles = [Method("convex", None, c).correction_title for c in CORRECTIONS]
+    header = [word for title in titles for word in (f"{title}, published", "ours")]
+    body = [
+        [*(f"{value:g}" for value in key), *(text for c in CORRECTIONS for text in cells[c])]
+        for key, cells in sorted(rows.items())
+    ]
+    return [header, *body]
 
 
 SHIFTS = [f"{name}{shift}" for name in ("paper", "stratified") for shift in ("", "_shifted")]
@@ -194,8 +234,12 @@ def other_priors() -> str:
 
 
 def bench(command: str, grid: str, *options: str) -> str:
-    """The output of a `pairlearn bench` command about the runs of an experiment."""
-    store = RESULTS / "runs" / f"{grid}.parquet"
+    """The output of a `pairlearn bench` command about the runs of an experiment.
+
+    CIFAR-10's accuracy and robustness have a page of their own.
+    """
+    one = grid in PUBLISHED
+    store = RESULTS / "runs" / f"{grid}.parquet" if one else RESULTS
     return pairlearn("bench", command, grid, f"--store={store}", *options)
 
 

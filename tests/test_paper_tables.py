@@ -81,14 +81,14 @@ Accuracy (mean ± standard deviation over 1–2 seeds), paper test subset
     # A file has the published columns, and its origin.
     assert to_csv(result_rows("accuracy", cells)) == (
         """\
-dataset,prior,risk,gamma,correction,accuracy_mean,accuracy_std,seeds,epochs,test_subset
-mnist,0.2,sconfconfdiff,,none,0.9604,0.0,2,200,paper
-mnist,0.2,convex,0.5,abs,0.91,0.01,2,200,paper
-mnist,0.2,likelihood,,abs,0.96,0.01,2,200,paper
-mnist,0.2,supervised,,none,0.99,0.0,2,200,paper
-mnist,0.5,confdiff,,abs,0.5,0.0,1,200,paper
-letter,0.2,sconfconfdiff,,none,0.75,0.05,2,200,paper
-letter,0.2,supervised,,none,0.97,0.01,2,200,paper
+dataset,prior,risk,gamma,correction,accuracy_mean,accuracy_std,seeds,epochs,model,images,test_subset
+mnist,0.2,sconfconfdiff,,none,0.9604,0.0,2,200,mlp,proper,paper
+mnist,0.2,convex,0.5,abs,0.91,0.01,2,200,mlp,proper,paper
+mnist,0.2,likelihood,,abs,0.96,0.01,2,200,mlp,proper,paper
+mnist,0.2,supervised,,none,0.99,0.0,2,200,mlp,proper,paper
+mnist,0.5,confdiff,,abs,0.5,0.0,1,200,mlp,proper,paper
+letter,0.2,sconfconfdiff,,none,0.75,0.05,2,200,mlp,proper,paper
+letter,0.2,supervised,,none,0.97,0.01,2,200,mlp,proper,paper
 """
     )
 
@@ -113,9 +113,9 @@ Accuracy with the prior multiplied by ε and labels by N(1, σ²) (one seed), pa
     )
     assert to_csv(result_rows("robustness", cells)).splitlines()[::2] == [
         "dataset,prior_factor,label_noise_std,correction,accuracy_mean,accuracy_std,"
-        "risk,seeds,epochs,test_subset",
-        "mnist,0.8,0.0,abs,0.95,0.0,likelihood,1,200,paper",
-        "letter,1.2,0.5,abs,0.7,0.0,sconfconfdiff,1,200,paper",
+        "risk,seeds,epochs,model,images,test_subset",
+        "mnist,0.8,0.0,abs,0.95,0.0,likelihood,1,200,mlp,proper,paper",
+        "letter,1.2,0.5,abs,0.7,0.0,sconfconfdiff,1,200,mlp,proper,paper",
     ]
 
 
@@ -145,11 +145,13 @@ def test_cells_that_would_hide_each_other_are_an_error() -> None:
     both = TINY + accurate("likelihood-abs", 0.5, epochs=300)
     with pytest.raises(ValueError, match="epochs 200 and 300: choose one"):
         accuracy_table(summarize(both, "paper"))
-    # A file tells epochs apart by a column, but not models.
+    # A file tells epochs and models apart by columns, but not numbers of pairs.
     assert len(result_rows("accuracy", summarize(both, "paper"))) == 8
     other = [Record(replace(TINY[0].run, model="mlp-bn"), {"paper": 0.5})]
-    with pytest.raises(ValueError, match="model mlp and mlp-bn: choose one"):
-        result_rows("accuracy", summarize([*TINY, *other], "paper"))
+    assert len(result_rows("accuracy", summarize([*TINY, *other], "paper"))) == 8
+    fewer = [Record(replace(TINY[0].run, pairs=7), {"paper": 0.5})]
+    with pytest.raises(ValueError, match="pairs 15000 and 7: choose one"):
+        result_rows("accuracy", summarize([*TINY, *fewer], "paper"))
 
 
 # --- figures --------------------------------------------------------------------------------------

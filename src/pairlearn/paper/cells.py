@@ -260,7 +260,7 @@ def index_cells(cells: Iterable[Cell], key: Callable[[Cell], Hashable]) -> dict[
 
 _SUMMARY = ("accuracy_mean", "accuracy_std")
 _METHOD = ("dataset", "prior", "risk", "gamma", "correction")
-_ORIGIN = ("seeds", "epochs", "test_subset")
+_ORIGIN = ("seeds", "epochs", "model", "images", "test_subset")
 _COLUMNS: dict[str, tuple[str, ...]] = {
     "accuracy": (*_METHOD, *_SUMMARY, *_ORIGIN),
     "gamma": (*_METHOD, *_SUMMARY, *_ORIGIN),

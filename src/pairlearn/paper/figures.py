@@ -66,6 +66,7 @@ def plot_limited(cells: Sequence[Cell], ax: Axes) -> Axes:
             ax, line, lambda c: c.config.n_training_pairs, label=line[0].method.title, **style
         )
     _scale_by_error(ax, "y", cells)
+    ax.locator_params("x", nbins=4)  # five-digit numbers need room
     return label_axes(ax, "training pairs", "accuracy", x_unit="number", y_unit=_SCALE)
 
 
