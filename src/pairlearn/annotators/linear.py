@@ -12,33 +12,34 @@ from pairlearn.columns import Floats, Indices
 def linear_scores(
     features: Any, ends: Indices, difference: Floats, weight: Floats, folds: int, most: int
 ) -> Floats:
-    """Scores (n, 2) of both ends of pairs, fitted to at most so many pairs of other folds.
+    """Scores (n, 2) of both ends of pairs, by a ridge regression on about `most` of other folds.
 
-    Rows of weight 0 are scored, and not fitted to; the others are in the folds in turn.
+    Rows of weight 0 are scored, and not fitted to; the others are in the folds in turn. The
+    products of the smaller of the two systems are computed once for all folds.
     """
+    from scipy.linalg import solve
+
     used, places = np.unique(ends, return_inverse=True)
     x, places = features.reshape(len(features), -1)[used], places.reshape(-1, 2)
     scores, turn = np.empty((len(ends), 2)), (np.cumsum(weight > 0) - 1) % folds
+    rows = np.flatnonzero(weight > 0)[: most * folds // (folds - 1)]
+    left, right = (x[end].astype(np.float64) for end in places[rows].T)
+    root = np.sqrt(weight[rows] / weight[rows].mean())
+    d, c = (right - left) * root[:, None], difference[rows] * root
+    few = len(d) < d.shape[1]
+    products = d @ d.T if few else d.T @ d
     for fold in range(folds):
-        held = turn == fold
-        kept = np.flatnonzero(~held & (weight > 0))[:most]
-        left, right = (x[end].astype(np.float64) for end in places[kept].T)
-        score = x @ ridge(right - left, difference[kept], weight[kept]).astype(x.dtype)
-        scores[held] = score[places[held]]
+        kept, held = turn[rows] != fold, turn == fold
+        if few:
+            system, target = products[np.ix_(kept, kept)], c[kept]
+        else:
+            system, target = products - d[~kept].T @ d[~kept], d[kept].T @ c[kept]
+        penalty = float(np.square(d[kept]).sum()) / d.shape[1] + 1e-12
+        system[np.diag_indices_from(system)] += penalty
+        solved = solve(system, target, assume_a="pos", overwrite_a=True, check_finite=False)
+        direction = d[kept].T @ solved if few else solved
+        scores[held] = x[places[held]] @ direction.astype(x.dtype)
     return scores
-
-
-def ridge(d: Floats, c: Floats, weight: Floats) -> Floats:
-    """Weights of a linear score whose differences d predict c, by the smaller of two systems."""
-    root = np.sqrt(weight / weight.mean())[:, None]
-    d, c = d * root, c * root[:, 0]
-    n, size = d.shape
-    penalty = float(np.square(d).sum()) / size + 1e-12
-    if n < size:
-        solved: Floats = d.T @ np.linalg.solve(d @ d.T + penalty * np.eye(n), c)
-    else:
-        solved = np.linalg.solve(d.T @ d + penalty * np.eye(size), d.T @ c)
-    return solved
 
 
 def standardised(features: Any) -> Floats:
