@@ -64,8 +64,8 @@ _PARAMETERS: dict[str, dict[str, Callable[[Cell], Any]]] = {
     "limited": {"pairs": lambda cell: cell.config.n_training_pairs},
     "siblings": {"statements": lambda cell: cell.config.n_training_pairs},
     "robustness": {
-        "prior factor ε": lambda cell: cell.config.prior_factor,
-        "label noise σ": lambda cell: cell.config.label_noise,
+        "ε": lambda cell: cell.config.prior_factor,
+        "σ": lambda cell: cell.config.label_noise,
     },
 }
 
@@ -211,7 +211,7 @@ def _verdict(line: Line) -> str:
     if line.compared is None or line.published is None:
         return "–"
     if line.compared.is_copy:
-        return f"copy of σ = {line.published.copy_of:g}"
+        return "copy"
     if not line.compared.counts:
         return "other images"
     return f"{'yes' if line.compared.ok else 'no'}, ±{line.compared.tolerance:.3f}"
