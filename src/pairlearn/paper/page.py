@@ -165,13 +165,14 @@ def _facets(cell: Cell) -> dict[str, str]:
 
 def _cells_table(summary: GridSummary) -> HtmlTable:
     """Every configuration of an experiment with the published number."""
-    parameters = _PARAMETERS[summary.grid]
+    parameters = dict(_PARAMETERS[summary.grid])
+    if len({line.cell.config.prior for line in summary.lines}) > 1:
+        parameters = {"π₊": lambda cell: cell.config.prior, **parameters}
 
     def row(line: Line) -> dict[str, TableCell]:
         cell, compared = line.cell, line.compared
         return {
             "data set": TableCell(cell.dataset_title),
-            "π₊": number_cell(cell.config.prior),
             **{name: number_cell(value(cell)) for name, value in parameters.items()},
             "method": TableCell(cell.method.title),
             "published": _mean(line.published),
