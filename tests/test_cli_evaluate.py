@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -217,8 +218,16 @@ def test_known_classes_that_contradict_the_model_or_its_differences(
     rows = zip(simulation.items.ids, simulation.positive, strict=True)
     wrong = tmp_path / "wrong.csv"
     wrong.write_text("id,class\n" + "".join(f"{i},{0 if p else 1}\n" for i, p in rows))
-    *_, text = measures(folder, "--labelled", wrong)["warnings"]
-    assert text.startswith("the known classes contradict the model") and "--positive" in text
+    plausible, result = measures(folder)["plausible"], measures(folder, "--labelled", wrong)
+    for what, text in zip(("differences", "model"), result["warnings"], strict=True):
+        assert text.startswith(f"the known classes contradict the {what}") and "--positive" in text
+    assert result["plausible"] is None and result["recalibration"] is None
+    low, high, least, most = map(float, re.findall(r"0\.\d{3}", result["not_measured"]))
+    assert (low, high) == pytest.approx((plausible["low"], plausible["high"]), abs=1e-3)
+    assert (least, most) == pytest.approx((1 - high, 1 - low))
+    quiet = evaluate(folder, "--labelled", wrong, "--at-least", 0.5, "--quiet")
+    assert quiet.exit_code == 1 and "contradict the differences" in plain(quiet.stderr)
+    assert float(quiet.stdout) == pytest.approx(1 - result["accuracy"]["value"], abs=1e-4)
     assert not measures(folder, "--labelled", folder / "truth.csv")["warnings"]
     files, model = (folder / "items.csv", folder / "pairs.csv"), tmp_path / "model"
     options = ("--model", "linear", "--epochs", 5, "--holdout", 0, "--labelled", wrong)
@@ -229,6 +238,24 @@ def test_known_classes_that_contradict_the_model_or_its_differences(
     assert CONTRADICTED in plain(str(answer("evaluate", model, *new)["warnings"]))
     run("report", model, *new, tmp_path / "page.html")
     assert CONTRADICTED in (tmp_path / "page.html").read_text()
+
+
+def test_known_classes_that_contradict_the_model_and_not_the_differences(
+    made: Any, tmp_path: Path
+) -> None:
+    """Where judgements and classes agree, the model is wrong, and that is its accuracy."""
+    folder, simulation, classifier = made
+    rows = zip(simulation.items.ids, simulation.positive, strict=True)
+    classes, pairs = tmp_path / "classes.csv", tmp_path / "pairs.csv"
+    classes.write_text("id,class\n" + "".join(f"{i},{0 if p else 1}\n" for i, p in rows))
+    write_pairs(changed(simulation.pairs, difference=-simulation.pairs.difference), pairs)
+    result = measures(folder, "--labelled", classes, pairs=pairs)
+    *_, text = result["warnings"]
+    assert text.startswith("the known classes contradict the model")
+    assert "contradict the differences" not in str(result["warnings"])
+    wrong = (probability(classifier, simulation.items.features) > 0.5) != simulation.positive
+    assert result["plausible"]["low"] < np.mean(wrong) < result["plausible"]["high"] < 0.5
+    assert result["not_measured"] is None
 
 
 def test_known_classes_of_other_items(tmp_path: Path) -> None:

@@ -272,12 +272,8 @@ def fit(
 
     check_share("--holdout", holdout, zero=True)
     request.check_options()
-    from pairlearn.estimators.measuring import (
-        CONTRADICTED,
-        EITHER_CLASSES,
-        FitCheckpoints,
-        Measured,
-    )
+    from pairlearn.estimators.exchanged import CONTRADICTED, either_way
+    from pairlearn.estimators.measuring import EITHER_CLASSES, FitCheckpoints, Measured
     from pairlearn.estimators.population import KnownClassesWarning
     from pairlearn.tables.item_files import digest
     from pairlearn.training.ranks import joined_ranks
@@ -299,7 +295,7 @@ def fit(
         return None
     contradicted = any(issubclass(warning.category, KnownClassesWarning) for warning in caught)
     if contradicted and isinstance(measured, Measured):
-        measured = measured.either_way(EITHER_CLASSES)
+        measured = either_way(measured.range, EITHER_CLASSES)
     accuracy = measured.to_dict() if isinstance(measured, Measured) else None
     crowd = crowd_of(classifier, caught)
     warned = warnings_of(request, data, crowd, caught, accuracy)
