@@ -258,6 +258,16 @@ def test_known_classes_that_contradict_the_model_and_not_the_differences(
     assert result["not_measured"] is None
 
 
+def test_known_classes_are_counted_by_items(made: Any, tmp_path: Path) -> None:
+    folder, simulation, _ = made
+    pairs, known = tmp_path / "twice.csv", tmp_path / "known.csv"
+    write_pairs(simulation.pairs[np.tile(np.arange(100), 2)], pairs)
+    classes = dict(zip(simulation.items.ids, simulation.positive, strict=True))
+    of = simulation.pairs.left[:30].tolist()
+    known.write_text("id,class\n" + "".join(f"{i},{int(classes[i])}\n" for i in of))
+    assert measures(folder, "--labelled", known, pairs=pairs)["recalibration"]["labels"] == 30
+
+
 def test_known_classes_of_other_items(tmp_path: Path) -> None:
     pairs, known = simulated(tmp_path, seed=0).pairs, tmp_path / "known.csv"
     for name, rows in (("fit", slice(100)), ("pairs", slice(150, None))):

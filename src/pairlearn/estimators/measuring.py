@@ -334,7 +334,8 @@ class HeldPairs(ScoredPairs):
                 "the answers are yes or no, which does not show how sure annotators are, so known "
                 "classes cannot correct their confidence: leave out --labelled, which fit can use"
             )
-        return recalibrate(self.labels, *self.z.T, *at_ends.T, weight=self.weight)
+        options: Any = {"weight": self.weight, "items": self.ends}
+        return recalibrate(self.labels, *self.z.T, *at_ends.T, **options)
 
     def classes_of(self, known: Labelled) -> Floats:
         """Known classes (n, 2) of both ends of the pairs, NaN where unknown."""
