@@ -35,6 +35,15 @@ def test_similarities_of_a_half_are_not_below_it() -> None:
     assert "constant-similarity" in codes(report) and "too-unlike" not in codes(report)
 
 
+def test_similarities_below_a_half_tell_no_share() -> None:
+    rng = np.random.default_rng(0)
+    s = np.linspace(0.2, 0.6, 100)
+    c = np.sqrt((1 - 2 * s).clip(0)) * rng.choice([-1, 1], 100)
+    report = check(PairTable(range(100), range(100, 200), s, c), prior=0.3)
+    assert "too-unlike" in codes(report)
+    assert not {"implied-prior", "prior-disagrees", "precision"} & set(codes(report))
+
+
 def test_constant_answers_and_scales_of_levels() -> None:
     columns = judged_by_several(0, annotators=3)
     who = np.array(columns["annotator"])

@@ -218,9 +218,21 @@ def test_the_prior_is_by_those_whose_answers_tell_something(tmp_path: Path) -> N
         for left, right, s, c in zip(*(row.tolist() for row in columns), strict=True)
     ]
     (tmp_path / "leaning.csv").write_text("".join([header, *leaning]))
-    assert (
-        "somebody leans or guesses" in data_of(f"prior {tmp_path / 'leaning.csv'}")["warnings"][0]
-    )
+    leaning = tmp_path / "leaning.csv"
+    for line in (f"prior {leaning}", f"plan --within 0.05 --accuracy 0.7 --pilot {leaning}"):
+        (warning,) = data_of(line)["warnings"]
+        assert "somebody leans or guesses" in warning and "outside of the interval" in warning
+    messages = {f["code"]: f["message"] for f in data_of(f"check {leaning}")["findings"]}
+    assert "somebody leans or guesses" in messages["implied-prior"]
+    assert "which may be wrong" in messages["precision"]
+
+
+def test_similarities_that_tell_no_share_of_positives(tmp_path: Path) -> None:
+    path = tmp_path / "pairs.csv"
+    rows = [f"a{k},b{k},{0.2 + 0.2 * (k % 2):.1f}" for k in range(60)]
+    path.write_text("\n".join(["left,right,similarity", *rows, ""]))
+    (warning,) = data_of(f"prior {path}")["warnings"]
+    assert "so these tell no share of positives" in warning
 
 
 def test_classes_of_equal_size_are_said_once(tmp_path: Path) -> None:

@@ -349,7 +349,7 @@ def check_feasibility(answers: Answers, infeasible: Infeasible) -> Iterator[Find
     yield from check_upside_down(answers)
     wrong, both = len(infeasible.rows), int((answers.has_s & answers.has_c).sum())
     if wrong:
-        far, leans = int((infeasible.distance > FAR).sum()), list(_leans(answers, infeasible))
+        far, leans = int((infeasible.distance > FAR).sum()), list(leans_of(answers, infeasible))
         explained = leans or EXPLAINING.intersection(d.code for d in answers.crowd.doubts())
         cause = " Noise does this; training corrects for noise that is right on average."
         if explained:
@@ -375,7 +375,7 @@ def check_feasibility(answers: Answers, infeasible: Infeasible) -> Iterator[Find
         yield finding("preference-against-difference", np.flatnonzero(against))
 
 
-def _leans(answers: Answers, infeasible: Infeasible) -> Iterator[Finding]:
+def leans_of(answers: Answers, infeasible: Infeasible) -> Iterator[Finding]:
     """Similarities on one side of what the differences allow, with hardly any on the other.
 
     Those of annotators who are named for it are no sign of somebody else. Noise falls on both sides
