@@ -409,7 +409,7 @@ def _precision(
     answers: Answers, implied: PriorEstimate | None, caveats: Sequence[str]
 ) -> Iterator[Finding]:
     """How precisely an accuracy could be measured with these pairs."""
-    both = answers.has_c & answers.comparable
+    both = answers.whole & answers.comparable
     n = int(both.sum() * answers.effective_rows / max(len(answers), 1))
     if implied is None or too_unlike(implied) or n < 30 or not (answers.s[both] < 1).any():
         return

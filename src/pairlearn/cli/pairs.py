@@ -349,7 +349,7 @@ def plan(
             prior = min(max(implied.value, 0.02), 0.98)
             warnings = [f"{text} (see `check`)" for text in prior_caveats(answers, implied)]
         if strength is None:
-            kept = answers.comparable & answers.has_c
+            kept = answers.comparable & answers.whole
             labels = PairLabels(answers.s[kept], answers.c[kept], noisy=True)
             strength = planning.annotator_strength(labels, prior)
     if prior is None:

@@ -17,8 +17,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.base import clone
 
-from pairlearn.annotators.answers import alike, listed, named, untouched, untouched_words
+from pairlearn.annotators.answers import (
+    alike,
+    listed,
+    named,
+    untouched,
+    untouched_words,
+    without_fixed,
+)
 from pairlearn.annotators.crowd import Crowd
+from pairlearn.annotators.measurement import fixed_in
 from pairlearn.columns import Floats, Mask
 from pairlearn.estimators.cross_fitting import decide_sides
 from pairlearn.estimators.exchanged import either_way
@@ -267,6 +275,8 @@ class HeldPairs(ScoredPairs):
             raise ValueError(_nothing_new(classifier, files[1], new))
         table = table[new]
         judged = table.judgements(items)
+        if both:
+            judged, _ = without_fixed(judged, fixed_in(getattr(classifier, "annotators_", ())))
         judged = judged[judged.of("both") if both else judged.soft]
         if len(judged) < 2:
             kinds = f"a similarity {'and' if both else 'or'} a difference"
