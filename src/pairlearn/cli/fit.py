@@ -46,6 +46,11 @@ SETTLED_BY_LABELS = {
     "ranking-only",
 }  # fmt: skip
 """Findings that some known classes, or shares of groups, settle."""
+CHECKED = (
+    *("labelled", "positive", "columns", "ignore", "kinds", "prior", "majority"),
+    *("similarity_scale", "difference_scale", "difference_means"),
+)
+"""Options of `fit` that `check` takes, too."""
 
 
 @dataclass(kw_only=True)
@@ -104,8 +109,13 @@ class Request(Columns, Reading, Training):
 
     def __post_init__(self) -> None:
         words = ["pairlearn", "check", self.pairs, "--items", self.items]
-        words += [] if self.labelled is None else ["--labelled", self.labelled]
-        words += [] if self.positive is None else ["--positive", self.positive]
+        for name in CHECKED:
+            value = getattr(self, name)
+            option = f"--{name.replace('_', '-')}"
+            if str(value).startswith("-"):
+                words.append(f"{option}={value}")
+            elif value is not None:
+                words += [option, value]
         self.check_command = f"`{shlex.join(map(str, words))}`"
 
     def check_options(self) -> None:
