@@ -45,6 +45,16 @@ def test_similarities_below_a_half_tell_no_share() -> None:
     assert not {"implied-prior", "prior-disagrees", "precision"} & set(codes(report))
 
 
+def test_guesses_of_people_without_names_are_told() -> None:
+    rng = np.random.default_rng(0)
+    labels = PairLabels.from_posteriors(*rng.beta(0.5, 0.5, (2, 240)))
+    guesses = np.arange(240) % 3 == 0
+    s = np.where(guesses, rng.random(240), labels.similarity)
+    c = np.where(guesses, rng.uniform(-1, 1, 240), labels.difference)
+    message = find(check(PairTable(range(240), range(240, 480), s, c)), "infeasible").message
+    assert "of the answers are guesses" in message and "next findings" not in message
+
+
 def test_constant_answers_and_scales_of_levels() -> None:
     columns = judged_by_several(0, annotators=3)
     who = np.array(columns["annotator"])

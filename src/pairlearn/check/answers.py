@@ -361,10 +361,13 @@ def check_feasibility(answers: Answers, infeasible: Infeasible) -> Iterator[Find
     wrong, both = len(infeasible.rows), int(answers.whole.sum())
     if wrong:
         far, leans = int((infeasible.distance > FAR).sum()), list(leans_of(answers, infeasible))
-        explained = leans or EXPLAINING.intersection(d.code for d in answers.crowd.doubts())
+        explained = EXPLAINING.intersection(d.code for d in answers.crowd.doubts())
         cause = " Noise does this; training corrects for noise that is right on average."
-        if explained:
-            cause = " Somebody who leans or guesses gives such answers: see the next findings."
+        if leans or explained:
+            # Where the table names nobody, no other finding tells of guesses.
+            named = leans or len(answers.annotators)
+            told = "see the next findings" if named else answers.crowd.words("")
+            cause = f" Somebody who leans or guesses gives such answers: {told}."
         yield finding(
             "infeasible",
             infeasible.rows,
