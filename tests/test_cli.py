@@ -18,7 +18,7 @@ from pairlearn import cli
 from pairlearn.check import plan as make_plan
 from pairlearn.cli import app
 from pairlearn.data.simulation import simulate
-from pairlearn.tables import read_items, read_pairs, write_pairs
+from pairlearn.tables import PairTable, read_items, read_pairs, write_pairs
 
 BOTH = "left,right,similarity,difference\n"
 # mean(s) = .68, as at a prior of .2 or .8
@@ -270,6 +270,19 @@ def test_a_pilot_tells_prior_and_strength(tmp_path: Path) -> None:
     assumptions = data_of(f"plan --within 0.08 --accuracy 0.9 --pilot {path}")["assumptions"]
     assert assumptions["prior"] == pytest.approx(0.2, abs=0.03)
     assert assumptions["strength"] == pytest.approx(3.29, abs=0.15)
+
+
+def test_a_pilot_on_another_scale(tmp_path: Path, here: Path) -> None:
+    table, path = read_pairs(here / "pairs.csv"), tmp_path / "percent.csv"
+    s, c = 100 * table.to_array().T
+    write_pairs(PairTable(table.left, table.right, s, c, noisy=True), path)
+    scales = "--similarity-scale 0,100 --difference-scale=-100,100"
+    for line in (
+        "plan --within 0.08 --accuracy 0.9 --pilot pairs.csv",
+        f"plan --within .05 {PILOT}",
+    ):
+        wanted = data_of(line)["pairs"]
+        assert data_of(f"{line.replace('pairs.csv', str(path))} {scales}")["pairs"] == wanted
 
 
 def test_a_pilot_and_a_model(here: Path) -> None:

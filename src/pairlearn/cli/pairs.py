@@ -270,8 +270,9 @@ def split(
     return Output(data, text + [LOST] * bool(lost))
 
 
-@command("plan", quiet="Print the number alone.")
+@command("plan", Reading, quiet="Print the number alone.")
 def plan(
+    reading: Reading,
     *,
     within: float,
     accuracy: float | None = None,
@@ -311,11 +312,13 @@ def plan(
     For example:
       pairlearn plan --within 0.02 --accuracy 0.95 --prior 0.2
       pairlearn plan --within 0.02 --accuracy 0.95 --pilot pairs.csv
+      pairlearn plan --within 0.02 --accuracy 0.95 --pilot pairs.csv \\
+        --similarity-scale 1,5 --difference-scale=-2,2
       pairlearn plan --within 0.01 --pilot held_out.csv --items items.csv \\
         --model model
     """  # noqa: D301
     from pairlearn.check import planning
-    from pairlearn.tables import read_items, read_pairs
+    from pairlearn.tables import read_items
 
     if not 0 < within < 0.5:
         raise ValueError(f"--within must lie in (0, 0.5); got {within:g}")
@@ -329,7 +332,8 @@ def plan(
 
         classifier = PairClassifier.load(model)
         known = read_items(items, columns=classifier.columns())
-        held = HeldPairs.score(classifier, known, read_pairs(pilot), (items, pilot))
+        table = reading.checked(pilot, noisy=False)
+        held = HeldPairs.score(classifier, known, table, (items, pilot))
         options = held.options(confidence) | {"seed": seed}
         plan = planning.plan_from_pilot(within, *held.arguments, **options)
         return _plan_output(plan, held.words(), held.answers_to_a_pair)
@@ -343,7 +347,7 @@ def plan(
         from pairlearn.check.answers import Answers
         from pairlearn.labels import PairLabels
 
-        answers = Answers.of(read_pairs(pilot))
+        answers = Answers.of(reading.checked(pilot, noisy=False))
         if prior is None:
             implied = answers.implied_prior("negative")
             prior = min(max(implied.value, 0.02), 0.98)
