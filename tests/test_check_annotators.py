@@ -9,6 +9,7 @@ import pytest
 
 from pairlearn import PairClassifier, PairLabels
 from pairlearn.annotators import Crowd
+from pairlearn.annotators.measurement import fair
 from pairlearn.check import check
 from pairlearn.data.simulation import simulate
 from pairlearn.judgements import Judgements
@@ -33,6 +34,25 @@ def judged_by_several(seed: int, n: int = 60, annotators: int = 4) -> dict[str, 
 def test_similarities_of_a_half_are_not_below_it() -> None:
     report = check(PairTable(range(50), range(50, 100), [0.5] * 50, None))
     assert "constant-similarity" in codes(report) and "too-unlike" not in codes(report)
+
+
+def test_similarities_below_a_half_tell_no_share() -> None:
+    rng = np.random.default_rng(0)
+    s = np.linspace(0.2, 0.6, 100)
+    c = np.sqrt((1 - 2 * s).clip(0)) * rng.choice([-1, 1], 100)
+    report = check(PairTable(range(100), range(100, 200), s, c), prior=0.3)
+    assert "too-unlike" in codes(report)
+    assert not {"implied-prior", "prior-disagrees", "precision"} & set(codes(report))
+
+
+def test_guesses_of_people_without_names_are_told() -> None:
+    rng = np.random.default_rng(0)
+    labels = PairLabels.from_posteriors(*rng.beta(0.5, 0.5, (2, 240)))
+    guesses = np.arange(240) % 3 == 0
+    s = np.where(guesses, rng.random(240), labels.similarity)
+    c = np.where(guesses, rng.uniform(-1, 1, 240), labels.difference)
+    message = find(check(PairTable(range(240), range(240, 480), s, c)), "infeasible").message
+    assert "of the answers are guesses" in message and "next findings" not in message
 
 
 def test_constant_answers_and_scales_of_levels() -> None:
@@ -263,3 +283,26 @@ def test_known_classes_tell_which_class_is_the_larger(prior: float) -> None:
     assert "if the positive class" not in find(report, "implied-prior").message
     assert report.summary.prior is not None
     assert report.summary.prior.value == pytest.approx(prior, abs=0.05)
+
+
+def test_somebody_who_always_gives_the_same_difference() -> None:
+    """It is said so, and counts for nothing; the similarities of the same person count."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(300, 2))
+    r = 1 / (1 + np.exp(-3 * x[:, 0]))
+    ends = rng.permutation(300)[:270].reshape(-1, 2)[np.arange(210) % 135]
+    labels = PairLabels.from_posteriors(*r[ends].T)
+    who = np.repeat(["ann", "bob", "cy"], 70)
+    s, c = labels.similarity, np.where(who == "cy", 0.0, labels.difference)
+    report = check(PairTable(*ends.T, s, c, annotator=who), items=ItemTable(np.arange(300), x))
+    assert codes(report, "error", "warning") == ["constant-difference"]
+    assert find(report, "constant-difference").ids == ("cy",)
+    assert report.crowd is not None
+    assert report.crowd.words("cy") == "always gives the same difference"
+    judged = Judgements.from_pairs(ends, PairLabels(s, c, noisy=True), annotator=who)
+    model = PairClassifier(model="linear", epochs=20, random_state=0).fit(x, judged)
+    assert [m.words() for m in model.annotators_] == [
+        *("nothing to correct", "nothing to correct", "always gives the same difference")
+    ]
+    mine = judged[judged.annotator == "cy"][:5]  # too few to show it again
+    assert fair(model.annotators_, mine).counts() == {"similarity": 5}

@@ -18,7 +18,7 @@ from pairlearn import cli
 from pairlearn.check import plan as make_plan
 from pairlearn.cli import app
 from pairlearn.data.simulation import simulate
-from pairlearn.tables import read_items, read_pairs, write_pairs
+from pairlearn.tables import PairTable, read_items, read_pairs, write_pairs
 
 BOTH = "left,right,similarity,difference\n"
 # mean(s) = .68, as at a prior of .2 or .8
@@ -218,9 +218,21 @@ def test_the_prior_is_by_those_whose_answers_tell_something(tmp_path: Path) -> N
         for left, right, s, c in zip(*(row.tolist() for row in columns), strict=True)
     ]
     (tmp_path / "leaning.csv").write_text("".join([header, *leaning]))
-    assert (
-        "somebody leans or guesses" in data_of(f"prior {tmp_path / 'leaning.csv'}")["warnings"][0]
-    )
+    leaning = tmp_path / "leaning.csv"
+    for line in (f"prior {leaning}", f"plan --within 0.05 --accuracy 0.7 --pilot {leaning}"):
+        (warning,) = data_of(line)["warnings"]
+        assert "somebody leans or guesses" in warning and "outside of the interval" in warning
+    messages = {f["code"]: f["message"] for f in data_of(f"check {leaning}")["findings"]}
+    assert "somebody leans or guesses" in messages["implied-prior"]
+    assert "which may be wrong" in messages["precision"]
+
+
+def test_similarities_that_tell_no_share_of_positives(tmp_path: Path) -> None:
+    path = tmp_path / "pairs.csv"
+    rows = [f"a{k},b{k},{0.2 + 0.2 * (k % 2):.1f}" for k in range(60)]
+    path.write_text("\n".join(["left,right,similarity", *rows, ""]))
+    (warning,) = data_of(f"prior {path}")["warnings"]
+    assert "so these tell no share of positives" in warning
 
 
 def test_classes_of_equal_size_are_said_once(tmp_path: Path) -> None:
@@ -258,6 +270,19 @@ def test_a_pilot_tells_prior_and_strength(tmp_path: Path) -> None:
     assumptions = data_of(f"plan --within 0.08 --accuracy 0.9 --pilot {path}")["assumptions"]
     assert assumptions["prior"] == pytest.approx(0.2, abs=0.03)
     assert assumptions["strength"] == pytest.approx(3.29, abs=0.15)
+
+
+def test_a_pilot_on_another_scale(tmp_path: Path, here: Path) -> None:
+    table, path = read_pairs(here / "pairs.csv"), tmp_path / "percent.csv"
+    s, c = 100 * table.to_array().T
+    write_pairs(PairTable(table.left, table.right, s, c, noisy=True), path)
+    scales = "--similarity-scale 0,100 --difference-scale=-100,100"
+    for line in (
+        "plan --within 0.08 --accuracy 0.9 --pilot pairs.csv",
+        f"plan --within .05 {PILOT}",
+    ):
+        wanted = data_of(line)["pairs"]
+        assert data_of(f"{line.replace('pairs.csv', str(path))} {scales}")["pairs"] == wanted
 
 
 def test_a_pilot_and_a_model(here: Path) -> None:

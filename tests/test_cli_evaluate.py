@@ -19,7 +19,6 @@ from pairlearn.estimators import PairClassifier
 from pairlearn.evaluation import choose_threshold, sensitivity
 from pairlearn.tables import PairTable, write_pairs
 
-CONTRADICTED = "known classes that fit was given contradict the differences"
 HEADER = "left,right,similarity,difference\n"
 
 
@@ -184,69 +183,19 @@ def test_labels_are_offered_only_where_they_help(made: Any, tmp_path: Path) -> N
     assert "would make the range narrower" in text and "--labelled" not in text
 
 
-def test_known_classes_correct_an_annotator_who_is_too_sure(made: Any, tmp_path: Path) -> None:
-    folder, simulation, classifier = made
-    r = simulation.posterior
-    sure = r**3 / (r**3 + (1 - r) ** 3)  # log-odds times three
-    left, right = sure[simulation.pairs.ids()].T
-    both = left * right + (1 - left) * (1 - right)
-    pairs = tmp_path / "sure.csv"
-    write_pairs(changed(simulation.pairs, similarity=both, difference=right - left), pairs)
-    more = ("--labelled", folder / "truth.csv")
-    result = measures(folder, *more, pairs=pairs)
-    recalibration = result["recalibration"]
-    assert recalibration["labels"] == 800
-    assert recalibration["slope"] == pytest.approx(1 / 3, abs=0.1)
-    positive = probability(classifier, simulation.items.features) > 0.5
-    truth = np.mean(positive == simulation.positive)
-    assert recalibration["accuracy_before"]["value"] > truth + 0.03
-    assert result["accuracy"]["value"] == pytest.approx(truth, abs=0.02)  # 800 labels
-    text = plain(evaluate(folder, *more, pairs=pairs).stdout)
-    assert "judgements corrected with 800 known classes: log-odds times 0." in text
-    hard = np.where(both > 0.5, 1.0, 0.0), np.where(both > 0.5, 0.0, np.sign(right - left))
-    write_pairs(changed(simulation.pairs, similarity=hard[0], difference=hard[1]), pairs)
-    result = evaluate(folder, *more, pairs=pairs)
-    assert result.exit_code == 2 and "the answers are yes or no" in plain(result.output)
-    assert measures(folder, pairs=pairs)["plausible"]["labels"] == 0
-
-
-def test_known_classes_that_contradict_the_model_or_its_differences(
-    made: Any, tmp_path: Path
-) -> None:
+def test_people_who_do_not_count_do_not_make_answers_hard(made: Any, tmp_path: Path) -> None:
     folder, simulation, _ = made
-    rows = zip(simulation.items.ids, simulation.positive, strict=True)
-    wrong = tmp_path / "wrong.csv"
-    wrong.write_text("id,class\n" + "".join(f"{i},{0 if p else 1}\n" for i, p in rows))
-    *_, text = measures(folder, "--labelled", wrong)["warnings"]
-    assert text.startswith("the known classes contradict the model") and "--positive" in text
-    assert not measures(folder, "--labelled", folder / "truth.csv")["warnings"]
-    files, model = (folder / "items.csv", folder / "pairs.csv"), tmp_path / "model"
-    options = ("--model", "linear", "--epochs", 5, "--holdout", 0, "--labelled", wrong)
-    (text,) = answer("fit", *files, "--out", model, *options)["warnings"]
-    assert text.startswith("the known classes contradict the differences")
-    simulated(tmp_path, seed=2)
-    new = tmp_path / "items.csv", tmp_path / "pairs.csv"
-    assert CONTRADICTED in plain(str(answer("evaluate", model, *new)["warnings"]))
-    run("report", model, *new, tmp_path / "page.html")
-    assert CONTRADICTED in (tmp_path / "page.html").read_text()
-
-
-def test_known_classes_of_other_items(tmp_path: Path) -> None:
-    pairs, known = simulated(tmp_path, seed=0).pairs, tmp_path / "known.csv"
-    for name, rows in (("fit", slice(100)), ("pairs", slice(150, None))):
-        write_pairs(pairs[rows], tmp_path / f"{name}.csv")
-    lines = [f"{i},{k % 2}\n" for k, i in enumerate(pairs.left[96:102])]
-    known.write_text("id,class\n" + "".join(lines[:4]))
-    files = tmp_path / "items.csv", tmp_path / "fit.csv", "--out", tmp_path / "model"
-    options = ("--model", "linear", "--epochs", 5, "--holdout", 0, "--labelled", known)
-    assert run("fit", *files, *options).exit_code == 0
-    for classes, why in ((4, "these are left out. Give"), (6, "left out; 2 are not in these")):
-        known.write_text("id,class\n" + "".join(lines[:classes]))
-        text = plain(evaluate(tmp_path, "--labelled", known).stderr)
-        assert (
-            f"{classes} items is in the pairs that are measured with: fit has learnt from 4" in text
-        )
-        assert why in text
+    twice = np.tile(np.arange(200), 2)
+    columns = {
+        "similarity": np.where(np.arange(400) < 180, simulation.pairs.similarity[twice], 1.0),
+        "difference": np.where(np.arange(400) < 180, simulation.pairs.difference[twice], 0.0),
+        "annotator": np.repeat(["ann", "bob"], [180, 220]),
+    }
+    ends = simulation.pairs.left[twice], simulation.pairs.right[twice]
+    write_pairs(PairTable(*ends, **columns), tmp_path / "pairs.csv")
+    result = measures(folder, pairs=tmp_path / "pairs.csv")
+    assert "the answers of bob (220) count for nothing" in result["warnings"][-1]
+    assert "items of known class" in result["plausible"]["remedy"]
 
 
 def test_pairs_that_the_model_was_fitted_to(tmp_path: Path) -> None:

@@ -169,7 +169,7 @@ def test_warnings_are_said_in_short(made: Any, tmp_path: Path) -> None:
     first, second = lines = result.stderr.splitlines()
     assert first.startswith("warning: duplicate: Rows repeat an answer to the same pair by ")
     items = folder / "items.csv"
-    more = f"; `pairlearn check {pairs} --items {items}` says what to do"
+    more = f"; `pairlearn check {pairs} --items {items} --prior 0.9` says what to do"
     assert first.endswith(f"(rows 201, 202){more}")
     assert second.startswith("warning: the stated class prior is 0.9, and the similarities imply")
     assert second.endswith("pass --target-prior 0.9")
@@ -232,6 +232,10 @@ def test_a_refusal_names_the_places_and_where_there_is_more(made: Any, tmp_path:
         "classes are not independent, as every estimator assumes. Drop these rows. (row 3; 3)",
         f"`pairlearn check {pairs} --items {items}` says more",
     ]
+    pairs.write_text(HEADER + "1,2,3,0\n3,3,3,0.1\n")
+    scales = ("--similarity-scale", "1,5", "--difference-scale=-2,2")
+    *_, last = fit(made[0], tmp_path / "model", *QUICK, *scales, pairs=pairs).stderr.splitlines()
+    assert last == f"`pairlearn check {pairs} --items {items} {' '.join(scales)}` says more"
 
 
 def test_places_that_are_refused_before_training(made: Any, tmp_path: Path) -> None:

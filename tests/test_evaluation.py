@@ -375,6 +375,19 @@ def test_labels_of_rows_of_weight_zero_are_ignored() -> None:
         recalibrate(both, *arrays, weight=np.zeros(900))
 
 
+def test_the_class_of_an_item_in_several_pairs_counts_once() -> None:
+    """Every pair judged four times tells as much about the confidence as once."""
+    z, y, labels, _ = overconfident(60, 7)
+    once = recalibrate(labels, *z, *y)
+    four = np.tile(np.arange(60), 4)
+    items = np.arange(120).reshape(2, 60).T[four]
+    again = recalibrate(labels[four], *z[:, four], *y[:, four], items=items)
+    assert again.n == once.n == 120
+    assert again.slope == pytest.approx(once.slope, rel=1e-4)
+    assert again.interval == pytest.approx(once.interval, rel=1e-4)
+    assert recalibrate(labels[four], *z[:, four], *y[:, four]).n == 480
+
+
 def test_the_most_probable_slope_by_search() -> None:
     """Ten labels: search log k and d on a grid, term by term."""
     z, y, labels, _ = overconfident(40, 5)

@@ -13,8 +13,10 @@ from numpy.typing import NDArray
 from pairlearn.annotators.scale import RANGES, scale_of
 from pairlearn.columns import Floats, Indices, Mask, whole_number
 from pairlearn.judgements import Judgements
+from pairlearn.kinds import code
 from pairlearn.labels import PairLabels
 
+QUESTIONS = ("similarity", "difference")
 SHARED = 20
 """Pairs that two annotators must share for their answers to be compared."""
 LISTED = 5
@@ -115,6 +117,43 @@ def untouched(judged: Judgements) -> tuple[Mask, dict[str, float]]:
             rows |= own & middle
             shares[name] = share
     return rows, shares
+
+
+def without_fixed(
+    judged: Judgements, known: Mapping[str, str] | None = None
+) -> tuple[Judgements, dict[str, str]]:
+    """Judgements without questions that somebody always answers alike; and these, by annotator.
+
+    They are similarities or differences of people with twenty answers or more, to whom the other
+    question is none, where others answer differently; and those that are ``known`` as such.
+
+    >>> ends, c = np.arange(80).reshape(-1, 2), np.linspace(-0.9, 0.9, 40)
+    >>> c[20:] = 0
+    >>> columns = {"similarity": np.linspace(0.5, 1, 40), "difference": c}
+    >>> who = np.repeat(["ann", "bob"], 20)
+    >>> without_fixed(Judgements.from_columns(ends, columns, annotator=who))
+    (Judgements(n=40, both=20, similarity=20), {'bob': 'difference'})
+    """
+    both, fixed = np.flatnonzero(judged.of("both")), dict(known or {})
+    if judged.annotator is None or not len(both):
+        return judged, fixed
+    people, who = np.unique(named(judged.annotator[both]), return_inverse=True)
+    order = np.argsort(who.ravel(), kind="stable")
+    each = np.split(both[order], np.cumsum(np.bincount(who.ravel()))[:-1])
+    varied = np.array([np.ptp(judged.values[rows], axis=0) > 0 for rows in each])
+    for side, question in enumerate(QUESTIONS):
+        if not varied[:, side].any():
+            continue
+        habits = constant_people([judged.values[rows, side, None] for rows in each])
+        for name, rows, habit, varies in zip(people.tolist(), each, habits, varied, strict=True):
+            if habit and len(rows) >= SHARED and not varies[side] and varies.any():
+                fixed.setdefault(name, question)
+    kind, values = judged.kind.copy(), judged.values.copy()
+    for name, rows in zip(people.tolist(), each, strict=True):
+        if name in fixed:
+            side = QUESTIONS.index(fixed[name])
+            kind[rows], values[rows, side] = code(QUESTIONS[1 - side]), np.nan
+    return replace(judged, kind=kind, values=values), fixed
 
 
 def untouched_words(shares: Mapping[str, float]) -> str:

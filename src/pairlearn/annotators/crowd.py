@@ -8,7 +8,14 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from pairlearn.annotators.answers import Answers, alike, listed, untouched, without_copies
+from pairlearn.annotators.answers import (
+    Answers,
+    alike,
+    listed,
+    untouched,
+    without_copies,
+    without_fixed,
+)
 from pairlearn.annotators.linear import linear_scores, standardised
 from pairlearn.annotators.link import PAIRS, Link, expect, learn_link, of_ends
 from pairlearn.annotators.manner import Manner, Phrase, in_words
@@ -86,14 +93,15 @@ class Crowd:
     def of(cls, judged: Judgements, features: Any = None, known: Judgements | None = None) -> Crowd:
         """Learn how everybody answers.
 
-        Sliders that nobody moved are left out. Nothing is learnt where noise was added to the
-        answers, nor about a single annotator whose answers are consistent. With `features` (N, d)
-        of the items, linear scores predict the answers; without them, only other people's answers
-        can show that consistent answers are unrelated to the items. Classes of items that are
-        `known` tell who has left and right exchanged.
+        Sliders that nobody moved are left out, and what somebody always answers alike. Nothing is
+        learnt where noise was added to the answers, nor about a single annotator whose answers are
+        consistent. With `features` (N, d) of the items, linear scores predict the answers; without
+        them, only other people's answers can show that consistent answers are unrelated to the
+        items. Classes of items that are `known` tell who has left and right exchanged.
         """
         middles, shares = untouched(judged)
-        judged, copied = without_copies(judged[~middles])
+        judged, fixed = without_fixed(judged[~middles])
+        judged, copied = without_copies(judged)
         everything = judged if known is None else Judgements.concatenate([judged, known])
         sides = sides_of(everything, features)
         answers = Answers.of(with_sides_exchanged(judged, sides.others))
@@ -113,7 +121,7 @@ class Crowd:
                     answers.names, values, answers.constant(), strict=True
                 )
             )
-        manners = {manner.name: manner for manner in sides.told(learnt)}
+        manners = {m.name: m.with_fixed(fixed) for m in sides.told(learnt)}
         for name, other in copied:
             manners[name] = replace(manners[other], name=name)
         manners = {name: manners[name] for name in sorted(manners)}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
@@ -71,6 +71,8 @@ class Manner:
         Whether left and right are exchanged. They are put right before anything else is learnt.
     against : tuple of str
         Annotators who have the sides the other way round, where nothing tells who is right.
+    fixed : str
+        "similarity" or "difference", if it is always the same; it is left out then.
     """
 
     name: str
@@ -96,6 +98,7 @@ class Manner:
     confidence: float = 1.0
     exchanged: bool = False
     against: tuple[str, ...] = ()
+    fixed: str = ""
 
     @property
     def guesses(self) -> float:
@@ -166,7 +169,8 @@ class Manner:
         """Whether there is nothing to correct."""
         straight = not self.same_amount and not self.right_amount
         sided = not self.exchanged and not self.against
-        return self.guesses < 0.02 and straight and sided and self.confidence == 1
+        straight = straight and not self.fixed and self.confidence == 1
+        return self.guesses < 0.02 and straight and sided
 
     def words(self) -> str:
         """The manner as a sentence."""
@@ -277,6 +281,10 @@ class Manner:
         ]
         clear = (self.variances < 1.5 * self.floors) & (self.confidence == 1)
         return np.where(clear, 1e-6, self.variances) / np.square(kept)
+
+    def with_fixed(self, fixed: Mapping[str, str]) -> Manner:
+        """The same, which tells what its annotator always answers alike."""
+        return replace(self, fixed=fixed[self.name]) if self.name in fixed else self
 
     @classmethod
     def believed(cls, name: str) -> Manner:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from pairlearn.annotators.answers import Answers, named
+from pairlearn.annotators.answers import Answers, named, without_fixed
 from pairlearn.annotators.link import ANYWHERE, PAIRS, Link, climb, expect
 from pairlearn.annotators.manner import Manner
 from pairlearn.annotators.sides import with_sides_right
@@ -20,15 +20,20 @@ MOST_GUESSES = 0.5
 information: an error in that share would do more harm than the answers do good."""
 
 
+def fixed_in(manners: Sequence[Manner]) -> dict[str, str]:
+    """What somebody always answers alike, by name."""
+    return {manner.name: manner.fixed for manner in manners if manner.fixed}
+
+
 def fair(manners: Sequence[Manner], judgements: Judgements) -> Judgements:
     """Judgements to measure with: unbiased if annotators have these manners.
 
     Sides are put right, and leans removed. Guesses, as far as the answers themselves show them, get
     little weight, and their mean contribution is subtracted. Annotators without information, or
     with little compared to others, are left out, and so are rows without a similarity or a
-    difference. Nothing here depends on the classifier whose accuracy is measured. Unknown
-    annotators are believed, unless they always give the same answer; without manners, a table of
-    one annotator stays as it is.
+    difference, and what somebody always answers alike. Nothing here depends on the classifier whose
+    accuracy is measured. Unknown annotators are believed, unless they always give the same answer;
+    without manners, a table of one annotator stays as it is.
 
     Examples
     --------
@@ -40,6 +45,7 @@ def fair(manners: Sequence[Manner], judgements: Judgements) -> Judgements:
     if not manners and (names is None or len(np.unique(named(names))) < 2):
         return judgements
     judgements = with_sides_right(judgements[judgements.soft], manners)
+    judgements, _ = without_fixed(judgements, fixed_in(manners))
     answers = Answers.of(judgements)
     by_name = {manner.name: manner for manner in manners}
     start = []

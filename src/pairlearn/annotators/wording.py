@@ -14,6 +14,10 @@ WIDE, WIDE_FROM_NONE = 0.5, 0.15
 one that begins at none."""
 FEW = 0.02
 """Share of guesses that is as good as none."""
+FIXED = {
+    "similarity": "always gives the same similarity",
+    "difference": "always gives the same difference",
+}
 
 
 def phrases_of(manner: Manner) -> list[Phrase]:
@@ -26,13 +30,13 @@ def phrases_of(manner: Manner) -> list[Phrase]:
         return [("has left and right exchanged", {})]
     low = max(manner.guesses - 1.96 * manner.guesses_error, 0)
     high = min(manner.guesses + 1.96 * manner.guesses_error, 1)
-    phrases: list[Phrase] = []
+    phrases: list[Phrase] = [(FIXED[manner.fixed], {})] if manner.fixed else []
     some = manner.guesses >= FEW
     wide = WIDE_FROM_NONE if some and low < FEW else WIDE
     if manner.random_error and high - low > wide:
         phrases.append(("too little to tell how many of the answers are guesses", {}))
     elif manner.guesses >= 0.8:
-        return [("answers are hardly related to the pairs", {})]
+        return [*phrases, ("answers are hardly related to the pairs", {})]
     elif some:
         values = {"share": _share(manner.guesses), "low": low, "high": high}
         text = "{share} of the answers are guesses"

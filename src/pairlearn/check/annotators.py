@@ -9,9 +9,10 @@ import numpy as np
 
 from pairlearn.annotators.answers import constant_people, untouched_words
 from pairlearn.annotators.sides import against_classes, with_sides_right
-from pairlearn.check.answers import Answers
+from pairlearn.check.answers import EXPLAINING, Answers, leans_of
 from pairlearn.check.findings import Finding, about_people, finding
 from pairlearn.judgements import Judgements
+from pairlearn.prior import PriorEstimate
 
 ALIKE = 20
 """Equal answers of one annotator from which on they are a habit."""
@@ -23,6 +24,19 @@ FEATURES = (
 """What features tell about rivals: where they are not given, and where they are."""
 OTHERS = ("those of most others, about the same items or similar ones", "the known classes")
 """What answers with left and right exchanged run against: if most people decide, or classes."""
+LEANING = (
+    "similarities are taken as they are, and somebody leans or guesses: the share of positives may "
+    "lie outside of the interval; `pairlearn fit` takes habits back, and says the share too"
+)
+RIVALS = (
+    "annotators contradict each other, and all of them count: the share of positives may lie "
+    "outside of the interval; `pairlearn fit` lets the features decide whom to believe, and says "
+    "the share too"
+)
+UNLIKE = (
+    "similarities of independent pairs cannot average clearly below ½, so these tell no share of "
+    "positives"
+)
 
 
 def check_annotators(answers: Answers) -> Iterator[Finding]:
@@ -73,3 +87,17 @@ def check_annotators(answers: Answers) -> Iterator[Finding]:
     scattered = len(answers.annotators) > 1 and len(answers) < 3 * (answers.pair.max() + 1)
     if scattered and answers.features is None:
         yield finding("answers-alone")
+
+
+def prior_caveats(answers: Answers, implied: PriorEstimate) -> list[str]:
+    """Reasons why the share of positives that similarities imply may be wrong."""
+    used = {*answers.names[answers.comparable].tolist()}
+    codes = {d.code for d in answers.crowd.doubts() if used.intersection(d.names)}
+    leaning = codes & EXPLAINING or any(leans_of(answers, answers.infeasible()))
+    caveats = {LEANING: leaning, RIVALS: "rival-annotators" in codes, UNLIKE: too_unlike(implied)}
+    return [text for text, holds in caveats.items() if holds]
+
+
+def too_unlike(implied: PriorEstimate) -> bool:
+    """Whether similarities average clearly below ½."""
+    return implied.low == implied.high == 0.5 and round(implied.mean_similarity, 3) < 0.5

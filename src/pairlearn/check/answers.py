@@ -202,9 +202,20 @@ class Answers:
         return kept if kept.any() else ~kept
 
     @cached_property
+    def whole(self) -> Mask:
+        """Rows with both judgements, of people who do not always give the same."""
+        return self.has_s & self.has_c & ~self._fixed("similarity") & ~self._fixed("difference")
+
+    def _fixed(self, question: str) -> Mask:
+        """Rows of people whose similarity, or difference, is always the same."""
+        names = [m.name for m in self.crowd.manners.values() if m.fixed == question]
+        return np.isin(self.names, names)
+
+    @cached_property
     def comparable(self) -> Mask:
         """Rows whose similarity tells how frequent the classes are."""
-        return self.has_s & ~self.self_pairs & self.useful & ~self.untouched[0]
+        varies = self.has_s & ~self._fixed("similarity")
+        return varies & ~self.self_pairs & self.useful & ~self.untouched[0]
 
     def implied_prior(
         self, majority: Literal["positive", "negative"], confidence: float = 0.95
@@ -247,7 +258,7 @@ class Answers:
 
     def infeasible(self) -> Infeasible:
         """Rows with both judgements that no posteriors produce, even if rounded."""
-        both = np.flatnonzero(self.has_s & self.has_c)
+        both = np.flatnonzero(self.whole)
         if not len(both):
             return Infeasible()
         labels = PairLabels(self.s[both], self.c[both], noisy=True)
@@ -347,13 +358,16 @@ def _distances(labels: PairLabels) -> Floats:
 def check_feasibility(answers: Answers, infeasible: Infeasible) -> Iterator[Finding]:
     """Check whether the answers in each row are consistent."""
     yield from check_upside_down(answers)
-    wrong, both = len(infeasible.rows), int((answers.has_s & answers.has_c).sum())
+    wrong, both = len(infeasible.rows), int(answers.whole.sum())
     if wrong:
-        far, leans = int((infeasible.distance > FAR).sum()), list(_leans(answers, infeasible))
-        explained = leans or EXPLAINING.intersection(d.code for d in answers.crowd.doubts())
+        far, leans = int((infeasible.distance > FAR).sum()), list(leans_of(answers, infeasible))
+        explained = EXPLAINING.intersection(d.code for d in answers.crowd.doubts())
         cause = " Noise does this; training corrects for noise that is right on average."
-        if explained:
-            cause = " Somebody who leans or guesses gives such answers: see the next findings."
+        if leans or explained:
+            # Where the table names nobody, no other finding tells of guesses.
+            named = leans or len(answers.annotators)
+            told = "see the next findings" if named else answers.crowd.words("")
+            cause = f" Somebody who leans or guesses gives such answers: {told}."
         yield finding(
             "infeasible",
             infeasible.rows,
@@ -375,7 +389,7 @@ def check_feasibility(answers: Answers, infeasible: Infeasible) -> Iterator[Find
         yield finding("preference-against-difference", np.flatnonzero(against))
 
 
-def _leans(answers: Answers, infeasible: Infeasible) -> Iterator[Finding]:
+def leans_of(answers: Answers, infeasible: Infeasible) -> Iterator[Finding]:
     """Similarities on one side of what the differences allow, with hardly any on the other.
 
     Those of annotators who are named for it are no sign of somebody else. Noise falls on both sides

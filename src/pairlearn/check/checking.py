@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from pairlearn import kinds
-from pairlearn.check.annotators import check_annotators
+from pairlearn.check.annotators import check_annotators, prior_caveats, too_unlike
 from pairlearn.check.answers import (
     DISAGREEMENT,
     LEAST_ANSWERS,
@@ -35,6 +35,7 @@ Majority = Literal["positive", "negative"]
 
 FEW = 10
 """Pairs below which a fifth are too few to measure anything with."""
+ASSUMED = " That assumes the share of positives above, which may be wrong."
 MOST_ROWS = 20_000
 """Rows whose items are compared, spread evenly over the table."""
 
@@ -80,12 +81,13 @@ def check(
     # On another scale, no other check of the values means anything.
     readable = not any(finding.code.endswith("-scale") for finding in ranges)
     infeasible = answers.infeasible() if readable else Infeasible()
-    implied = None
+    implied, caveats = None, []
     if readable and answers.comparable.sum() >= LEAST_ANSWERS:
         told = majority or answers.larger_class or "negative"
         if majority is None and prior is not None:
             told = "positive" if prior > 0.5 else "negative"
         implied = answers.implied_prior(told)
+        caveats = prior_caveats(answers, implied)
     findings = [*_items(answers, items), *ranges]
     if answers.self_pairs.any():
         rows = np.flatnonzero(answers.self_pairs)
@@ -96,14 +98,14 @@ def check(
         findings += check_annotators(answers)
     findings += _learnable(answers, prior, majority)
     if readable:
-        findings += _prior(answers, implied, prior, majority)
+        findings += _prior(answers, implied, caveats, prior, majority)
         findings += check_comparisons(answers, prior)
     if len(answers):
         findings += _graph(answers)
         if len(answers) < FEW:
             findings.append(finding("few-pairs", pairs=len(answers)))
     if precision and not ranges:
-        findings += _precision(answers, implied)
+        findings += _precision(answers, implied, caveats)
     findings += (
         finding("ignored-column", column=name, count=rows) for name, rows in table.ignored.items()
     )
@@ -322,6 +324,7 @@ def _listed(stated: Sequence[kinds.Kind]) -> str:
 def _prior(
     answers: Answers,
     implied: PriorEstimate | None,
+    caveats: Sequence[str],
     prior: float | None,
     majority: Majority | None,
 ) -> Iterator[Finding]:
@@ -329,11 +332,14 @@ def _prior(
     if implied is not None:
         low, high, mean = implied.low, implied.high, implied.mean_similarity
         side_known = (prior, majority, answers.larger_class) != (None, None, None)
-        yield finding("implied-prior", mean=mean, implied=_in_words(implied, side_known))
-        if prior is not None and not low <= prior <= high:
-            yield finding("prior-disagrees", prior=prior, low=low, high=high, value=implied.value)
-        if low == high == 0.5 and round(mean, 3) < 0.5:
+        if too_unlike(implied):
             yield finding("too-unlike", mean=mean)
+        else:
+            words, but = _in_words(implied, side_known), "".join(f" But {t}." for t in caveats)
+            yield finding("implied-prior", mean=mean, implied=words, caveats=but)
+            if prior is not None and not low <= prior <= high:
+                value = implied.value
+                yield finding("prior-disagrees", prior=prior, low=low, high=high, value=value)
         relied_on = majority is not None or (prior is not None and prior != 0.5)
         if relied_on and low <= 0.5 <= high and answers.learnable == "classes up to a swap":
             yield finding("majority-unclear", low=low, high=high)
@@ -399,18 +405,22 @@ def _directed(statements: Judgements) -> Judgements:
     return statements[moves]
 
 
-def _precision(answers: Answers, implied: PriorEstimate | None) -> Iterator[Finding]:
+def _precision(
+    answers: Answers, implied: PriorEstimate | None, caveats: Sequence[str]
+) -> Iterator[Finding]:
     """How precisely an accuracy could be measured with these pairs."""
-    both = answers.has_c & answers.comparable
+    both = answers.whole & answers.comparable
     n = int(both.sum() * answers.effective_rows / max(len(answers), 1))
-    if implied is None or n < 30 or not (answers.s[both] < 1).any():
+    if implied is None or too_unlike(implied) or n < 30 or not (answers.s[both] < 1).any():
         return
     prior = min(max(implied.value, 0.02), 0.98)
     strength = annotator_strength(PairLabels(answers.s[both], answers.c[both], noisy=True), prior)
     accuracy = min(0.95, annotator_accuracy(strength, prior))
     if accuracy > 0.55:
         width = expected_half_width(n, accuracy=accuracy, prior=prior, strength=strength)
-        distinct, fewer = len(np.unique(answers.pair[both])), ""
+        distinct, fewer = len(np.unique(answers.pair[both])), ASSUMED * bool(caveats)
         if distinct < n:
-            fewer = f" The {distinct:,} here, with several answers to some, tell it less precisely."
+            fewer += (
+                f" The {distinct:,} here, with several answers to some, tell it less precisely."
+            )
         yield finding("precision", pairs=n, accuracy=accuracy, width=width, fewer=fewer)

@@ -57,6 +57,8 @@ class Output:
         For ``--quiet``: a line, nothing, or why there is no such line.
     warnings : sequence of str
         Printed to standard error after the text.
+    urgent : sequence of str
+        Those of the warnings that ``--quiet`` does not silence.
     file : Path, optional
         Where to write the JSON or the lines instead.
     error : str
@@ -69,6 +71,7 @@ class Output:
     text: Sequence[Any] = ()
     short: str | ValueError = ""
     warnings: Sequence[str] = ()
+    urgent: Sequence[str] = ()
     file: Path | None = None
     error: str = ""
     code: int = 0
@@ -85,9 +88,10 @@ class Output:
             raise self.short
         elif quiet:
             typer.echo(self.short, nl=bool(self.short))
+            _warn(self.urgent)
         else:
             _print(self.text)
-            _print([f"warning: {text}" for text in self.warnings], stderr=True)
+            _warn(self.warnings)
 
 
 def as_text(data: Any) -> str:
@@ -98,6 +102,10 @@ def as_text(data: Any) -> str:
         return value.tolist() if hasattr(value, "tolist") else str(value)
 
     return json.dumps(msgspec.json.decode(msgspec.json.encode(data, enc_hook=plain)))
+
+
+def _warn(texts: Sequence[str]) -> None:
+    _print([f"warning: {text}" for text in texts], stderr=True)
 
 
 def _print(parts: Sequence[Any], *, stderr: bool = False) -> None:

@@ -118,8 +118,14 @@ class Request(Reading):
             held = replace(held, known=known)
         return held.plausible(self.cut, self.confidence)
 
+    def side_doubts(self, held: HeldPairs) -> list[str]:
+        """Reasons why the model may have the classes exchanged."""
+        from pairlearn.estimators.exchanged import side_doubts
+
+        return side_doubts(self.classifier, held.table.judgements(held.items))
+
     def doubts(self, held: HeldPairs, evaluation: Evaluation) -> list[str]:
-        """Warnings about an evaluation."""
+        """Other warnings about an evaluation."""
         from pairlearn.estimators.measuring import evaluation_doubts
 
         doubts = evaluation_doubts(self.classifier, self.tables[1], evaluation, self.prior)
@@ -170,7 +176,8 @@ def evaluate(
     labelled
         Items of known class, id and class: corrects the confidence of the judgements.
     at_least
-        Exit with 1 unless the accuracy's interval lies above this.
+        Exit with 1 unless the accuracy's interval lies above this, also if the classes may be
+        exchanged.
 
     For example:
       pairlearn evaluate model items.csv held_out.csv
@@ -184,25 +191,28 @@ def evaluate(
     check_share("--at-least", at_least)
     check_positive(positive, labelled)
     costs, files = _costs(cost), request.tables
-    from pairlearn.estimators.measuring import HeldPairs, side_open
+    from pairlearn.estimators.exchanged import either_way
+    from pairlearn.estimators.measuring import HeldPairs
 
     sample = request.sample(stream=stream)
     held = HeldPairs.score(
         request.classifier, sample.items, sample.table, files, both=labelled is not None
     )
     evaluation, recalibration = request.evaluated(held, costs), None
-    contradicted: list[str] = []
+    sides = request.side_doubts(held)
+    wrong: list[str] = []
     extras: dict[str, Any] = dict.fromkeys(LINES)
     if labelled is not None:
-        recalibration, contradicted = _recalibrated(request.classifier, held, labelled, positive)
+        recalibration, against, wrong = _recalibrated(request.classifier, held, labelled, positive)
+        sides += against
+    band = request.plausible(held, recalibration)
+    if recalibration is not None:
         extras["recalibration"] = {
             "slope": recalibration.slope,
             "shift": recalibration.shift,
             "labels": recalibration.n,
             "accuracy_before": evaluation.accuracy,
         }
-    band = request.plausible(held, recalibration)
-    if recalibration is not None:
         held = replace(held, labels=recalibration.labels)
         evaluation = request.evaluated(held, costs)
     options = held.options(request.confidence)
@@ -212,7 +222,12 @@ def evaluate(
         extras["sensitivity"] = _sensitivity(held, options)
     if calibration:
         extras["calibration"] = _calibration(held, request.prior, options)
-    warnings = [*request.doubts(held, evaluation), *contradicted]
+    warnings = [*request.doubts(held, evaluation), *sides, *wrong]
+    value, low = evaluation.accuracy.value, evaluation.accuracy.low
+    not_measured = None
+    if sides:  # nothing tells which side is right
+        value, low = min(value, 1 - value), min(low, 1 - evaluation.accuracy.high)
+        not_measured, band = either_way(band or evaluation.accuracy), None
     sampled = sample.rows - sample.ignored > len(sample.table)
     data = {
         "model": request.model,
@@ -220,28 +235,29 @@ def evaluate(
         **evaluation.to_dict(),
         "threshold": request.threshold,
         "plausible": None if band is None else band.to_dict(),
+        "not_measured": not_measured,
         "ignored": sample.ignored + held.ignored,
         "sampled_from": sample.rows if sampled else None,
         "seen": held.seen,
         **extras,
         "warnings": warnings,
     }
-    low = evaluation.accuracy.low
-    if side_open(request.classifier):
-        low = min(low, 1 - evaluation.accuracy.high)  # nothing tells which side is right
     below = at_least is not None and not low >= at_least
     text = [*_text(request, evaluation, band, data | {"measured_on": held.words()})]
     if below:
         text.append(f"the accuracy may be below {at_least:g}: its interval begins at {low:.3f}")
-    text += [NO_RANGE] * (band is None)
-    short = f"{evaluation.accuracy.value:.4f}"
-    return Output(data, text, short, warnings, code=1 if below else 0)
+    text += [NO_RANGE] * (band is None and not sides)
+    return Output(data, text, f"{value:.4f}", warnings, urgent=sides, code=1 if below else 0)
 
 
 def _recalibrated(
     classifier: PairClassifier, held: HeldPairs, labelled: Path, positive: str | None
-) -> tuple[Recalibration, list[str]]:
-    """Correct the confidence of the judgements by known classes; and what these contradict."""
+) -> tuple[Recalibration | None, list[str], list[str]]:
+    """Correct the confidence of the judgements by known classes, unless these contradict anything.
+
+    What contradicts the judgements follows, and what contradicts the model.
+    """
+    from pairlearn.estimators.exchanged import class_doubts
     from pairlearn.tables.read import read_labelled
 
     if positive is None and classifier.classes_.dtype.kind == "U":
@@ -258,7 +274,10 @@ def _recalibrated(
             f"{'; '.join(why)}. Give classes of items that are in these pairs and that fit has not "
             "seen, or leave out --labelled"
         )
-    return recalibration, [*map(as_options, held.class_doubts(known))]
+    against, wrong = (
+        [*map(as_options, doubts)] for doubts in class_doubts(held, held.classes_of(known))
+    )
+    return None if against or wrong else recalibration, against, wrong
 
 
 def _choice(
@@ -296,6 +315,8 @@ def _text(
 ) -> Iterator[Any]:
     if data["seen"]:
         yield data["seen"]
+    if data["not_measured"]:
+        yield f"accuracy not measured: {data['not_measured']}"
     if band is not None:
         yield f"accuracy {band.words()};\n  {narrower(band.remedy(), band.labels)}"
     rows = data["sampled_from"]
@@ -389,7 +410,7 @@ def report(request: PageRequest, *, force: bool = False) -> Output:
         threshold=request.threshold,
         prior=request.prior,
         band=request.plausible(held),
-        warnings=(*seen, *request.doubts(held, evaluation)),
+        warnings=(*seen, *request.doubts(held, evaluation), *request.side_doubts(held)),
     )
     inputs = [*sorted(request.model.iterdir()), items, pairs]
     size = write_page(request.out, build_report(measured), inputs)

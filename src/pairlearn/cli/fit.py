@@ -46,6 +46,11 @@ SETTLED_BY_LABELS = {
     "ranking-only",
 }  # fmt: skip
 """Findings that some known classes, or shares of groups, settle."""
+CHECKED = (
+    *("labelled", "positive", "columns", "ignore", "kinds", "prior", "majority"),
+    *("similarity_scale", "difference_scale", "difference_means"),
+)
+"""Options of `fit` that `check` takes, too."""
 
 
 @dataclass(kw_only=True)
@@ -104,8 +109,13 @@ class Request(Columns, Reading, Training):
 
     def __post_init__(self) -> None:
         words = ["pairlearn", "check", self.pairs, "--items", self.items]
-        words += [] if self.labelled is None else ["--labelled", self.labelled]
-        words += [] if self.positive is None else ["--positive", self.positive]
+        for name in CHECKED:
+            value = getattr(self, name)
+            option = f"--{name.replace('_', '-')}"
+            if str(value).startswith("-"):
+                words.append(f"{option}={value}")
+            elif value is not None:
+                words += [option, value]
         self.check_command = f"`{shlex.join(map(str, words))}`"
 
     def check_options(self) -> None:
@@ -272,12 +282,8 @@ def fit(
 
     check_share("--holdout", holdout, zero=True)
     request.check_options()
-    from pairlearn.estimators.measuring import (
-        CONTRADICTED,
-        EITHER_CLASSES,
-        FitCheckpoints,
-        Measured,
-    )
+    from pairlearn.estimators.exchanged import CONTRADICTED, either_way
+    from pairlearn.estimators.measuring import EITHER_CLASSES, FitCheckpoints, Measured
     from pairlearn.estimators.population import KnownClassesWarning
     from pairlearn.tables.item_files import digest
     from pairlearn.training.ranks import joined_ranks
@@ -299,7 +305,7 @@ def fit(
         return None
     contradicted = any(issubclass(warning.category, KnownClassesWarning) for warning in caught)
     if contradicted and isinstance(measured, Measured):
-        measured = measured.either_way(EITHER_CLASSES)
+        measured = either_way(measured.range, EITHER_CLASSES)
     accuracy = measured.to_dict() if isinstance(measured, Measured) else None
     crowd = crowd_of(classifier, caught)
     warned = warnings_of(request, data, crowd, caught, accuracy)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -149,19 +149,6 @@ def where(finding: Finding, text: str) -> str:
     return f" ({'; '.join(places)})" if places else ""
 
 
-LEANS = {"leaning-similarity", "leaning-annotator", "outlying-annotator"}
-LEANING = (
-    "similarities are taken as they are, and somebody leans or guesses (`pairlearn check` says "
-    "who): the share may lie outside of the interval; `pairlearn fit` takes habits back, and "
-    "says the share too"
-)
-RIVALS = (
-    "annotators contradict each other (`pairlearn check` says who), and all of them count: the "
-    "share may lie outside of the interval; `pairlearn fit` lets the features decide whom to "
-    "believe, and says the share too"
-)
-
-
 @command("prior", Reading, quiet="Print the number alone.")
 def prior(
     reading: Reading,
@@ -184,7 +171,7 @@ def prior(
       pairlearn prior pairs.csv
       pairlearn prior pairs.csv --majority negative --json
     """
-    from pairlearn.check import check
+    from pairlearn.check.annotators import prior_caveats
     from pairlearn.check.answers import Answers
 
     table = reading.checked(pairs, noisy=False)
@@ -206,9 +193,7 @@ def prior(
         text.append(f"without {middles:,} answers like sliders that nobody moved (see `check`)")
     if left_out:
         text.append(f"without {', '.join(left_out)}, whose answers tell nothing (see `check`)")
-    report = check(table[answers.rows[answers.useful]], precision=False)
-    codes = {finding.code for finding in report.findings}
-    warnings = [LEANING] * bool(codes & LEANS) + [RIVALS] * ("rival-annotators" in codes)
+    warnings = [f"{text} (see `check`)" for text in prior_caveats(answers, estimate)]
     data = {"majority": majority, **asdict(estimate), "if_reversed": other, "left_out": left_out}
     short: str | ValueError = f"{estimate.value:.6g}"
     if majority is None:
@@ -285,8 +270,9 @@ def split(
     return Output(data, text + [LOST] * bool(lost))
 
 
-@command("plan", quiet="Print the number alone.")
+@command("plan", Reading, quiet="Print the number alone.")
 def plan(
+    reading: Reading,
     *,
     within: float,
     accuracy: float | None = None,
@@ -326,11 +312,13 @@ def plan(
     For example:
       pairlearn plan --within 0.02 --accuracy 0.95 --prior 0.2
       pairlearn plan --within 0.02 --accuracy 0.95 --pilot pairs.csv
+      pairlearn plan --within 0.02 --accuracy 0.95 --pilot pairs.csv \\
+        --similarity-scale 1,5 --difference-scale=-2,2
       pairlearn plan --within 0.01 --pilot held_out.csv --items items.csv \\
         --model model
     """  # noqa: D301
     from pairlearn.check import planning
-    from pairlearn.tables import read_items, read_pairs
+    from pairlearn.tables import read_items
 
     if not 0 < within < 0.5:
         raise ValueError(f"--within must lie in (0, 0.5); got {within:g}")
@@ -344,7 +332,8 @@ def plan(
 
         classifier = PairClassifier.load(model)
         known = read_items(items, columns=classifier.columns())
-        held = HeldPairs.score(classifier, known, read_pairs(pilot), (items, pilot))
+        table = reading.checked(pilot, noisy=False)
+        held = HeldPairs.score(classifier, known, table, (items, pilot))
         options = held.options(confidence) | {"seed": seed}
         plan = planning.plan_from_pilot(within, *held.arguments, **options)
         return _plan_output(plan, held.words(), held.answers_to_a_pair)
@@ -352,25 +341,35 @@ def plan(
         raise ValueError("--items is for --model, which predicts them")
     if accuracy is None:
         raise ValueError("say --accuracy, as a guess, or --model with --pilot and --items")
+    warnings: list[str] = []
     if pilot is not None:
+        from pairlearn.check.annotators import prior_caveats
         from pairlearn.check.answers import Answers
         from pairlearn.labels import PairLabels
 
-        answers = Answers.of(read_pairs(pilot))
+        answers = Answers.of(reading.checked(pilot, noisy=False))
         if prior is None:
-            prior = min(max(answers.implied_prior("negative").value, 0.02), 0.98)
+            implied = answers.implied_prior("negative")
+            prior = min(max(implied.value, 0.02), 0.98)
+            warnings = [f"{text} (see `check`)" for text in prior_caveats(answers, implied)]
         if strength is None:
-            kept = answers.comparable & answers.has_c
+            kept = answers.comparable & answers.whole
             labels = PairLabels(answers.s[kept], answers.c[kept], noisy=True)
             strength = planning.annotator_strength(labels, prior)
     if prior is None:
         raise ValueError("say --prior, or --pilot with judged pairs that tell it")
     assumed: Any = {"accuracy": accuracy, "prior": prior, "errors": errors}
     assumed |= {} if strength is None else {"strength": strength}
-    return _plan_output(planning.plan(within, **assumed, confidence=confidence, seed=seed))
+    plan = planning.plan(within, **assumed, confidence=confidence, seed=seed)
+    return _plan_output(plan, warnings=warnings)
 
 
-def _plan_output(plan: PairPlan, pilot: str = "", answers_to_a_pair: float = 1.0) -> Output:
+def _plan_output(
+    plan: PairPlan,
+    pilot: str = "",
+    answers_to_a_pair: float = 1.0,
+    warnings: Sequence[str] = (),
+) -> Output:
     known, several = plan.assumptions, answers_to_a_pair > 1
     if known["from"] == "pilot":
         text = [
@@ -391,4 +390,5 @@ def _plan_output(plan: PairPlan, pilot: str = "", answers_to_a_pair: float = 1.0
         pairs = math.ceil(plan.pairs / answers_to_a_pair)
         head += f": about {pairs:,} pairs, with as many answers to each as in the pilot"
     end = "for measuring only: keep these pairs out of training"
-    return Output(plan.to_dict(), [head, *text, end], str(plan.pairs))
+    data = plan.to_dict() | {"warnings": warnings}
+    return Output(data, [head, *text, end], str(plan.pairs), warnings)

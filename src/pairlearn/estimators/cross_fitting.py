@@ -30,6 +30,7 @@ from pairlearn.annotators.answers import (
     untouched,
     untouched_words,
     without_copies,
+    without_fixed,
 )
 from pairlearn.annotators.crowd import (
     Rivals,
@@ -262,7 +263,9 @@ def learn_annotators(classifier: PairClassifier, table: Table) -> tuple[Table, l
             UntouchedWarning,
         )
         table = replace(table, judged=table.judged[~middles])
-    judged, copies = without_copies(table.judged)
+    judged, fixed = without_fixed(table.judged)
+    table = replace(table, judged=judged)
+    judged, copies = without_copies(judged)
     sides = table.sides or _sides(replace(table, judged=judged), copies)
     if sides.others:
         _warn(SidesWarning(sides))
@@ -278,7 +281,7 @@ def learn_annotators(classifier: PairClassifier, table: Table) -> tuple[Table, l
     wanted = classifier.annotators == "learn" or answers.reason_to_learn() or coarse
     if len(answers.ends) < LEAST_ANSWERED or not wanted:
         ideal = Link.naive(answers).manners if sides.others else ()
-        return table, list(sides.told(ideal))
+        return table, [m.with_fixed(fixed) for m in sides.told(ideal)]
     if copies:
         repeats = listed([f"{copy} has the same answers as {other}" for copy, other in copies])
         _warn(f"{repeats}, to the last digit or nearly: they count once")
@@ -287,7 +290,8 @@ def learn_annotators(classifier: PairClassifier, table: Table) -> tuple[Table, l
     link = _link_of_answers(answers, table)
     scores, judged = _scores_of_folds(classifier, table, answers, link)
     if not np.isfinite(scores).all():  # training diverges, which the model to keep will show
-        return replace(table, judged=judged), _with_copies(sides.told(link.manners), copies)
+        told = [m.with_fixed(fixed) for m in sides.told(link.manners)]
+        return replace(table, judged=judged), _with_copies(told, copies)
     link = learn_with_items(answers, scores, link, table.seed)
     judged = link.statements(table.judged, answers, scores)
     manners = {manner.name: manner for manner in with_errors(link, answers, scores)}
@@ -296,7 +300,7 @@ def learn_annotators(classifier: PairClassifier, table: Table) -> tuple[Table, l
         side = max(rivals, key=lambda group: max(manners[name].trust for name in group))
         believed = [name for name in side if manners[name].believable]
         _warn(RivalsWarning(rivals, believed))
-    told = sides.told(manners.values())
+    told = [m.with_fixed(fixed) for m in sides.told(manners.values())]
     return replace(table, judged=judged), _with_copies(told, copies)
 
 

@@ -17,11 +17,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.base import clone
 
-from pairlearn.annotators.answers import alike, listed, named, untouched, untouched_words
+from pairlearn.annotators.answers import (
+    alike,
+    listed,
+    named,
+    untouched,
+    untouched_words,
+    without_fixed,
+)
 from pairlearn.annotators.crowd import Crowd
-from pairlearn.annotators.sides import reversed_share
+from pairlearn.annotators.measurement import fixed_in
 from pairlearn.columns import Floats, Mask
 from pairlearn.estimators.cross_fitting import decide_sides
+from pairlearn.estimators.exchanged import either_way
 from pairlearn.estimators.files import PairFile, log_odds
 from pairlearn.estimators.instances import doubt_of_seen
 from pairlearn.estimators.parameters import recipe_of
@@ -35,6 +43,7 @@ from pairlearn.evaluation import (
     Recalibration,
     recalibrate,
 )
+from pairlearn.evaluation.judged import Estimate
 from pairlearn.judgements import Judgements
 from pairlearn.progress import Progress, training_bar
 from pairlearn.tables import ItemTable, PairTable, TableError
@@ -79,22 +88,6 @@ UNKNOWN = (
     "with those whom you trust",
 )
 """What to do about annotators of whom a model knows nothing; and if they are rivals."""
-UNSIDED = (
-    "one side has left and right exchanged, and nothing told fit which. The accuracy holds if "
-    "{first} answered as asked, and is otherwise one minus that"
-)
-CONTRADICTED = "classes_contradict_differences"
-"""Key of `trained_on_`, if `fit` warned of it."""
-AGAINST_DIFFERENCES = (
-    "the known classes that fit was given contradict the differences: one of the two has the "
-    "classes exchanged. If it is the differences, and these judgements as well, the accuracy is "
-    "one minus that. Correct it, and fit again"
-)
-AGAINST_MODEL = (
-    "the known classes contradict the model: it takes an item called negative for the more "
-    "positive one in {share:.0%} of the couples. Either positive= is the other class, or the model "
-    "was fitted to differences with left and right exchanged"
-)
 
 
 class FitCheckpoints:
@@ -128,18 +121,17 @@ class Measured:
     dropped: int
     capped: bool
 
+    @property
+    def range(self) -> Estimate:
+        """The plausible range where there is one, or else the interval."""
+        return self.accuracy.plausible or self.accuracy
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
         ends = {name: getattr(self.accuracy, name) for name in ("value", "low", "high")}
         band = self.accuracy.plausible
         counts = {name: value for name, value in vars(self).items() if name != "accuracy"}
         return ends | {"plausible": band and band.to_dict()} | counts
-
-    def either_way(self, text: str, **names: str) -> str:
-        """Fill a text with the accuracy, and with what it is if the classes are exchanged."""
-        band = self.accuracy.plausible or self.accuracy
-        low, high = band.low, band.high
-        return text.format(low=low, high=high, least=1 - high, most=1 - low, **names)
 
 
 def fit_and_measure(
@@ -193,7 +185,7 @@ def _on_either_side(measured: Measured, classifier: PairClassifier) -> str | Non
         return None
     groups = [[m.name for m in contrary if m.exchanged is side] for side in (False, True)]
     first, others = map(listed, groups)
-    return measured.either_way(EITHER_SIDE, first=first, others=others)
+    return either_way(measured.range, EITHER_SIDE, first=first, others=others)
 
 
 def _measure(
@@ -283,6 +275,8 @@ class HeldPairs(ScoredPairs):
             raise ValueError(_nothing_new(classifier, files[1], new))
         table = table[new]
         judged = table.judgements(items)
+        if both:
+            judged, _ = without_fixed(judged, fixed_in(getattr(classifier, "annotators_", ())))
         judged = judged[judged.of("both") if both else judged.soft]
         if len(judged) < 2:
             kinds = f"a similarity {'and' if both else 'or'} a difference"
@@ -315,12 +309,6 @@ class HeldPairs(ScoredPairs):
             return doubts
         known = {manner.name: manner for manner in getattr(classifier, "annotators_", ())}
         rows = Counter(named(judged.annotator[judged.soft]).tolist())
-        contrary = [manner for manner in known.values() if manner.against and rows[manner.name]]
-        if contrary:
-            first = listed([m.name for m in known.values() if m.against and not m.exchanged])
-            doubts.append(
-                f"{contrary[0].name} {contrary[0].words()}: {UNSIDED.format(first=first)}"
-            )
         if len(np.unique(named(judged.annotator))) < 2:
             return doubts
         crowd = Crowd.of(judged)
@@ -348,7 +336,7 @@ class HeldPairs(ScoredPairs):
 
         ValueError if the answers are hard.
         """
-        at_ends = self._at_ends(known)
+        at_ends = self.classes_of(known)
         if np.isnan(at_ends).all():
             return None
         if self.hard:
@@ -356,18 +344,11 @@ class HeldPairs(ScoredPairs):
                 "the answers are yes or no, which does not show how sure annotators are, so known "
                 "classes cannot correct their confidence: leave out --labelled, which fit can use"
             )
-        return recalibrate(self.labels, *self.z.T, *at_ends.T, weight=self.weight)
+        options: Any = {"weight": self.weight, "items": self.ends}
+        return recalibrate(self.labels, *self.z.T, *at_ends.T, **options)
 
-    def class_doubts(self, known: Labelled) -> list[str]:
-        """Say if the classifier ranks items of known class the wrong way round."""
-        _, first = np.unique(self.ends, return_index=True)
-        classes, z = self._at_ends(known).ravel()[first], self.z.ravel()[first]
-        told = ~np.isnan(classes)
-        share = reversed_share(z[told], classes[told] > 0.5)
-        return [] if share is None else [AGAINST_MODEL.format(share=share)]
-
-    def _at_ends(self, known: Labelled) -> Floats:
-        """Classes (n, 2) of both ends of the pairs, NaN where unknown."""
+    def classes_of(self, known: Labelled) -> Floats:
+        """Known classes (n, 2) of both ends of the pairs, NaN where unknown."""
         classes = np.full(len(self.items), np.nan)
         classes[known.rows] = known.positive
         return np.asarray(classes[self.ends])
@@ -390,13 +371,6 @@ def _nothing_new(classifier: PairClassifier, pairs: Path, new: Mask) -> str:
     )
 
 
-def side_open(classifier: PairClassifier) -> bool:
-    """Whether a classifier may have the classes exchanged, as `fit` warned."""
-    against = any(manner.against for manner in getattr(classifier, "annotators_", ()))
-    source = getattr(classifier, "trained_on_", None)
-    return against or (isinstance(source, dict) and CONTRADICTED in source)
-
-
 def evaluation_doubts(
     classifier: PairClassifier, pairs: Path, evaluation: Evaluation, prior: float | None
 ) -> list[str]:
@@ -408,8 +382,6 @@ def evaluation_doubts(
             "the model was fitted to these very pairs, and does better on them than on others: "
             "measure on pairs that were held out"
         )
-    if isinstance(source, dict) and source.get(CONTRADICTED):
-        doubts.append(AGAINST_DIFFERENCES)
     stated: Any = classifier.target_prior
     if stated is None and classifier.prior != "estimate":
         stated = classifier.prior

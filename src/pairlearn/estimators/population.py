@@ -299,11 +299,12 @@ def confidence_from_labels(
     _, same = np.unique(flat, axis=0, return_inverse=True)
     classes = np.full(len(features), np.nan)
     classes[same[known.ends[:, 0]]] = known.u
-    at_ends = classes[same[both.ends]]
-    if (~np.isnan(at_ends)).sum() < LEAST_LABELS:
+    items = same[both.ends]
+    at_ends = classes[items]
+    if len(np.unique(items[~np.isnan(at_ends)])) < LEAST_LABELS:
         return None, 1.0
     outputs = z[both.ends]
-    fit = recalibrate(both.labels(), *outputs.T, *at_ends.T, weight=both.weight)
+    fit = recalibrate(both.labels(), *outputs.T, *at_ends.T, weight=both.weight, items=items)
     confidence = Confidence(fit.slope, fit.shift, fit.n, fit.interval)
     if confidence.interval[0] <= 1 <= confidence.interval[1]:
         return confidence, 1.0

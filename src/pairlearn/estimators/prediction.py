@@ -372,10 +372,13 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         known = getattr(self, "confidence_", None)
 
         def scored(number: int, z: Floats, decided: ScoredPairs | None = None) -> ScoredPairs:
-            rows, hard = corrected[number], bool(tables[number].hard().mean() > 0.5)
+            rows, table = corrected[number], tables[number]
             weight = None if (rows.weight == 1).all() else rows.weight
             labels, side = rows.labels(), self.majority
-            out = tuple(sorted(_names(tables[number]) - _names(rows)))
+            out = tuple(sorted(_names(table) - _names(rows)))
+            if out:  # only people who count show whether answers are yes or no
+                table = table[~np.isin(named(table.annotator), out)]
+            hard = bool(table.hard().mean() > 0.5)
             return ScoredPairs(z, labels, weight, rows.ends, side, known, hard, decided, out)
 
         first = len(corrected[0])

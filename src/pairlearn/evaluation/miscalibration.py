@@ -137,6 +137,7 @@ def recalibrate(
     classes_prime: Any,
     *,
     weight: Any = None,
+    items: Any = None,
 ) -> Recalibration:
     """Correct an annotator's confidence with a few true labels.
 
@@ -155,6 +156,8 @@ def recalibrate(
         1 or 0 where the true class of an end is known, NaN elsewhere.
     weight : array of shape (n,), optional
         Weights of the pairs, for instance low for an annotator who guesses.
+    items : array of shape (n, 2), optional
+        Positions or ids of the items. The class of an item in several pairs counts once.
 
     Examples
     --------
@@ -183,12 +186,16 @@ def recalibrate(
     if not given.any():
         raise ValueError("classes and classes_prime are all missing: give some true labels")
     counts = np.ones(n) if weight is None else as_column("weight", weight, n)
-    counts = np.broadcast_to(counts[:, None], given.shape)[given]
-    if not counts.any():
+    given &= counts[:, None] > 0
+    if not given.any():
         raise ValueError("pairs with a known class have weight 0: give classes of other items")
-    slope, shift, error = _logistic_regression(odds[given], known[given], counts)
-    ends = slope * math.exp(-2 * error), slope * math.exp(2 * error)
-    return Recalibration(slope, shift, int(given.sum()), ends, _judgements(odds, slope, shift))
+    ends = int(given.sum())
+    told = ends if items is None else len(np.unique(np.asarray(items)[given]))
+    counts = np.broadcast_to(counts[:, None], given.shape)[given]
+    worth = counts.sum() / (counts**2).sum() * told / ends  # by Kish, and a class counts once
+    slope, shift, error = _logistic_regression(odds[given], known[given], worth * counts)
+    interval = slope * math.exp(-2 * error), slope * math.exp(2 * error)
+    return Recalibration(slope, shift, told, interval, _judgements(odds, slope, shift))
 
 
 def plausible(
@@ -339,8 +346,6 @@ def _classes(name: str, values: Any, n: int) -> Floats:
 def _logistic_regression(odds: Floats, y: Floats, weight: Floats) -> tuple[float, float, float]:
     """The most probable (k, d), and the standard error of log k."""
     from scipy.optimize import minimize
-
-    weight = weight * weight.sum() / (weight**2).sum()  # as many as they are worth, by Kish
 
     def loss(at: Floats) -> tuple[float, Floats]:
         scaled = np.exp(at[0]) * odds
