@@ -153,11 +153,24 @@ def test_status_tells_of_runs_with_other_options(calls: list[dict[str, Any]]) ->
         *_, line = call("status", "accuracy", *options).output.splitlines()
         return str(line)
 
-    also = "the store also has 1 run beside these: "
+    also = "the store also has 1 other run: "
     assert last() == also + "epochs 40; images published; model resnet32"
     assert last("--epochs", 40) == also + "images published; model resnet32"
     assert last("--datasets", "cifar10", *cifar10).startswith("| CIFAR-10 | 1        | 285 ")
     assert last("--priors", "0.2", *few[:2], "--datasets", "letter").startswith("| Letter   | 1 ")
+
+
+def test_runs_with_other_shares_of_the_pairs_are_found(calls: list[dict[str, Any]]) -> None:
+    few = ("--datasets", "letter", "--seeds", "1", "--priors", "0.2", "--methods", "confdiff-abs")
+    for grid in ("limited", "accuracy"):
+        call("run", grid, *few, "--fractions", "0.25,0.5", "--epochs", "5")
+    table = call("table", "limited").output
+    assert "| 1000 " in table and "| 2000 " in table
+    assert "Trained in another way than in the paper: Letter (epochs 5 in place of 200)" in table
+    others = "2 other runs: epochs 5; fraction 0.25, 0.5"
+    assert others in call("status", "accuracy", *few).output
+    assert others in call("table", "accuracy").output, "they are not of this experiment"
+    assert "| 1000 " in call("table", "limited", "--fractions", "0.25").output
 
 
 def test_table_in_every_format(calls: list[dict[str, Any]], tmp_path: Path) -> None:

@@ -135,7 +135,8 @@ def test_selection_restricts_a_grid() -> None:
     assert [(run.fraction, run.n_training_pairs) for run in few] == [(0.05, 20), (0.5, 200)]
     records = [Record(run, {"paper": 0.5}) for run in few]
     assert parts.records(get_grid("limited"), records) == records
-    assert Selection().records(get_grid("limited"), records) == records[1:], "0.05 is not in it"
+    assert Selection().records(get_grid("limited"), records) == records
+    assert Selection().records(get_grid("accuracy"), records) == [], "it has all pairs"
     with pytest.raises(ValueError, match="accuracy, gamma, limited, robustness"):
         get_grid("speed")
 

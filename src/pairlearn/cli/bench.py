@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +27,8 @@ GridName = Literal["accuracy", "gamma", "limited", "robustness", "siblings"]
 class RunOptions:
     """A selection of the runs of one experiment, and their store.
 
+    The defaults are those of what is run; of what is read all is shown.
+
     Parameters
     ----------
     grid
@@ -35,23 +37,23 @@ class RunOptions:
         File of finished runs, .jsonl; to read, also a folder of such files, or their export to
         Parquet. [default: runs/GRID.jsonl]
     datasets
-        Data sets, separated by commas. [default: those of the paper]
+        Data sets, separated by commas. [default to run: those of the paper]
     priors
-        Class priors, separated by commas. [default: those of the paper]
+        Class priors, separated by commas. [default to run: those of the paper]
     seeds
-        How many seeds (5 is 0 to 4), or a range 3-5, or a list 0,2. [default: 5]
+        How many seeds (5 is 0 to 4), or a range 3-5, or a list 0,2. [default to run: 5]
     epochs
-        Epochs of every training. [default: those of the paper]
+        Epochs of every training. [default to run: those of the paper]
     methods
-        Methods such as likelihood-abs, separated by commas. [default: all]
+        Methods such as likelihood-abs, separated by commas. [default to run: all]
     fractions
-        Shares of the pairs, separated by commas. [default: 0.1 to 1 for limited, else all pairs]
+        Shares of the pairs, separated by commas. [default to run: 0.1 to 1 if limited, else 1]
     model
-        One of mlp, mlp-bn, mlp-small, linear, resnet34, resnet32. [default: by the data set]
+        One of mlp, mlp-bn, mlp-small, linear, resnet34, resnet32. [default to run: by the data set]
     annotator
-        One of paper, calibrated. [default: paper]
+        One of paper, calibrated. [default to run: paper]
     images
-        CIFAR-10's: proper, or published, scrambled as in the public code. [default: proper]
+        CIFAR-10's: proper, or published, scrambled as in the public code. [default to run: proper]
     """
 
     grid: Annotated[GridName, typer.Argument()]
@@ -100,16 +102,35 @@ class RunOptions:
         check_suffix("--store", self.path, ".jsonl")
         return RunStore(self.path)
 
-    def records(self) -> list[Record]:
-        """The selected runs that are finished, from one file or several."""
-        from pairlearn.paper import GRIDS, read_sources
+    def stored(self) -> list[Record]:
+        """All finished runs, of one file or of the files of this experiment."""
+        from pairlearn.paper import read_sources
 
         if self.path.is_dir() or self.path.suffix != ".jsonl":
             sources = read_sources([self.path])
-            records = [r for source in sources if source.grid == self.grid for r in source.records]
-        else:
-            records = list(self.open_store())
-        return self.selection().records(GRIDS[self.grid], records)
+            return [r for source in sources if source.grid == self.grid for r in source.records]
+        return list(self.open_store())
+
+    def records(self) -> list[Record]:
+        """The selected runs that are finished; an error if there are none."""
+        from pairlearn.paper import GRIDS
+
+        stored = self.stored()
+        records = self.selection().records(GRIDS[self.grid], stored)
+        if not records:
+            others = self.others(record.run for record in stored)
+            command = f"`pairlearn bench run {self.grid}`"
+            has = f"has no such runs, but {others}" if others else "has no such runs"
+            raise ValueError(f"{self.path} {has}; {command} with the same options makes them")
+        return records
+
+    def others(self, stored: Iterable[Run]) -> str:
+        """How many of these runs are not selected to be run, and what sets them apart."""
+        runs = self.runs()
+        if not (others := set(stored).difference(runs)):
+            return ""
+        apart = _differences(others, runs)
+        return f"{counted(len(others), 'other run')}{f': {apart}' if apart else ''}"
 
 
 @command("bench run", RunOptions)
@@ -187,17 +208,17 @@ def status(options: RunOptions) -> Output:
     from pairlearn.paper.cells import dataset_title
     from pairlearn.paper.tables import aligned
 
-    finished, runs = {record.run for record in options.records()}, options.runs()
+    covers = options.selection().covers
+    finished = {record.run for record in options.stored() if covers(record.run)}
     counts: dict[str, dict[str, int]] = {}
-    for run in runs:
+    for run in options.runs():
         count = counts.setdefault(run.dataset, {"finished": 0, "wanted": 0})
         count["finished"] += run in finished
         count["wanted"] += 1
     rows = [[dataset_title(name), *map(str, count.values())] for name, count in counts.items()]
     text = [aligned(["data set", "finished", "wanted"], rows)]
-    if others := finished.difference(runs):
-        more = f"the store also has {counted(len(others), 'run')} beside these"
-        text.append(": ".join(filter(None, [more, _differences(others, runs)])))
+    if others := options.others(finished):
+        text.append(f"the store also has {others}")
     return Output(counts, text)
 
 
@@ -232,13 +253,15 @@ def table(
         File to write to instead of the terminal.
     """
     from pairlearn.paper import TABLES, result_rows, to_csv, to_markdown
+    from pairlearn.paper.cells import departures
 
     summaries = _summaries(options, test_subset)
     rows = result_rows(options.grid, [cell for cells in summaries for cell in cells])
     if format == "csv":
         text = to_csv(rows).rstrip("\n")
     else:
-        text = "\n\n".join(to_markdown(TABLES[options.grid](cells)) for cells in summaries)
+        tables = [to_markdown(TABLES[options.grid](cells)) for cells in summaries]
+        text = "\n\n".join([*tables, *departures(options.grid, (c.config for c in summaries[0]))])
     return Output(rows, [text], file=out)
 
 
@@ -395,6 +418,7 @@ def headline(sources: Sources) -> Output:
     For example: pairlearn bench headline --results results/
     """
     from pairlearn.paper import GRIDS, headline_counts
+    from pairlearn.paper.cells import departures
 
     inputs = sources.read()
     data, lines = {}, []
@@ -403,17 +427,15 @@ def headline(sources: Sources) -> Output:
         tallies = headline_counts(grid, records)
         data[grid] = {name: tally.to_dict() for name, tally in tallies.items()}
         lines += [f"{grid}, {name}: {tally}" for name, tally in tallies.items()]
+        lines += [f"{grid}: {line}" for line in departures(grid, (r.run for r in records))]
     return Output(data, lines)
 
 
 def _summaries(options: RunOptions, test_subset: str) -> list[list[Cell]]:
-    """The cells on each selected test subset; an error if there are none."""
+    """The cells on each selected test subset."""
     from pairlearn.paper.cells import TEST_SUBSETS, summarize
 
     records = options.records()
-    if not records:
-        command = f"`pairlearn bench run {options.grid}`"
-        raise ValueError(f"{options.path} has no such runs; {command} makes them")
     return [summarize(records, name) for name in TEST_SUBSETS if test_subset in (name, "both")]
 
 

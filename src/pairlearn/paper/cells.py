@@ -221,6 +221,18 @@ def describe(item: Any) -> str:
     return ", ".join(parts)
 
 
+def departures(grid: str, items: Iterable[Any]) -> list[str]:
+    """A line on how runs or compared cells depart from the paper's recipes, if any does."""
+    if grid == "siblings":
+        return []  # an experiment of our own
+    changed = dict.fromkeys(
+        f"{dataset_title(item.dataset, item.variant)} ({', '.join(item.changes)})"
+        for item in items
+        if item.changes
+    )
+    return [f"Trained in another way than in the paper: {'; '.join(changed)}"] if changed else []
+
+
 def condition_of(cell: Cell | PublishedCell) -> tuple[Any, ...]:
     """The conditions under which methods are compared."""
     source = cell.config if isinstance(cell, Cell) else cell

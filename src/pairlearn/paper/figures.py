@@ -219,8 +219,14 @@ def panels(grid: str, cells: Sequence[Cell]) -> list[Panel]:
         return list(_heat_maps(cells))
     indexed = index_cells(cells, lambda c: (*condition_of(c), c.config.method, c.config.variant))
     groups = grouped(indexed.values(), lambda cell: (cell.config.prior, cell.dataset_title))
+    several = any(len(cell.seeds) > 1 for cell in cells)
+
+    def titled(title: str, group: Sequence[Cell]) -> str:
+        alone = several and all(len(cell.seeds) == 1 for cell in group)
+        return f"{title}, one seed" if alone else title
+
     return [
-        Panel(f"{grid}-{prior:g}", title, f"prior {prior:g}", group, PLOTS[grid])
+        Panel(f"{grid}-{prior:g}", titled(title, group), f"prior {prior:g}", group, PLOTS[grid])
         for (prior, title), group in sorted(groups.items(), key=lambda group: group[0][0])
     ]
 

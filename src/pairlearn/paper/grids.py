@@ -253,15 +253,16 @@ class Selection:
     def records(self, grid: Grid, records: Iterable[Record]) -> list[Record]:
         """The finished runs that belong to the grid and to this selection.
 
-        A run belongs to the grid by its noise and its share of the pairs; data sets and methods
-        outside the grid were chosen by the user who ran them.
+        A run belongs to the grid by its noise, and by its share of the pairs unless the grid varies
+        it; other values outside the grid were chosen by the user who ran them.
         """
+        some = len(grid.fractions) > 1 or self.fractions is not None
 
         def belongs(run: Run) -> bool:
             noise = run.prior_factor in grid.prior_factors and run.label_noise in grid.label_noises
-            return noise and run.fraction in (self.fractions or grid.fractions)
+            return noise and (some or run.fraction in grid.fractions)
 
-        chosen = [r for r in records if self._covers(r.run) and belongs(r.run)]
+        chosen = [r for r in records if self.covers(r.run) and belongs(r.run)]
         self._check_images({record.run.dataset for record in chosen})
         return chosen
 
@@ -272,7 +273,8 @@ class Selection:
                 f"chosen: {', '.join(sorted(datasets))}"
             )
 
-    def _covers(self, run: Run) -> bool:
+    def covers(self, run: Run) -> bool:
+        """Whether a run has these values."""
         chosen = {name: value for name, value in vars(self).items() if value is not None}
         if run.dataset not in _COLOUR:
             chosen.pop("images", None)

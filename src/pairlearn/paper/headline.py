@@ -39,7 +39,6 @@ CEILING_MARGIN = 0.003
 BEST_FIT = "cifar10-resnet32-"
 """Prefix of the network whose runs on published images fit the published numbers best."""
 UNBIASED = "-Unbiased"  # ends the titles of uncorrected methods
-_SHOWN = 20  # losses in the text; to_dict has all
 
 
 @dataclass(frozen=True)
@@ -98,9 +97,7 @@ class Tally:
             f"{self.least:+.4f} to {self.most:+.4f}, mean {self.mean:+.4f} "
             f"({self.test_subset} test subset)"
         ]
-        lines += [f"  not in {name}: {margin:+.4f}" for name, margin in self.losses[:_SHOWN]]
-        if (more := len(self.losses) - _SHOWN) > 0:
-            lines.append(f"  nor in {more} more")
+        lines += [f"  not in {name}: {margin:+.4f}" for name, margin in self.losses]
         return "\n".join(lines)
 
 

@@ -13,6 +13,7 @@ from pairlearn.paper.cells import (
     Cell,
     PublishedCell,
     dataset_title,
+    departures,
     format_cell,
 )
 from pairlearn.paper.figures import Panel, panels
@@ -118,6 +119,9 @@ def build_report(sources: Sequence[Source]) -> BenchReport:
         runs_table=_runs_table(sources),
         parts=parts,
         explained=EXPLAINED,
+        departures=[
+            line for s in summaries for line in departures(s.grid, (x.cell.config for x in s.lines))
+        ],
         foot=f"from {runs:,} finished runs",
     )
     figures = sum(len(part["figures"]) for part in parts.values())

@@ -15,16 +15,16 @@ from dataclasses import asdict, dataclass
 from statistics import fmean
 from typing import Any
 
-from pairlearn.data import SPECS
 from pairlearn.paper.cells import (
     PUBLISHED_SEEDS,
     Cell,
     PublishedCell,
     dataset_title,
+    departures,
     describe,
     match,
 )
-from pairlearn.paper.runs import PUBLISHED_IMAGES, Run
+from pairlearn.paper.runs import PUBLISHED_IMAGES
 from pairlearn.paper.tables import aligned
 
 BASE_TOLERANCE = 0.006
@@ -78,7 +78,7 @@ class ComparedCell:
             is_copy=published.copy_of is not None,
             is_steady=cell.method.correction == "abs" or not cell.method.is_weak,
             variant=cell.config.variant,
-            changes=_changes(cell.config),
+            changes=cell.config.changes,
         )
 
     @property
@@ -182,30 +182,13 @@ class Comparison:
         if worst := self.worst:
             cell = f"{describe(worst)}, {worst.method} (at most {WORST_ALLOWED:g} wanted)"
             lines.append(f"Furthest supervised or ABS cell: {worst.difference:+.4f}, {cell}")
-        changed = dict.fromkeys(
-            f"{dataset_title(cell.dataset, cell.variant)} ({', '.join(cell.changes)})"
-            for cell in self.cells
-            if cell.changes
-        )
-        if changed:
-            lines.append(f"Trained in another way than in the paper: {'; '.join(changed)}")
+        lines += departures("accuracy", self.cells)
         if self.absent:
             lines.append(f"Published cells without runs of ours: {self.absent}")
         return lines
 
 
 _OK = {True: "yes", False: "NO", None: "–"}
-
-
-def _changes(run: Run) -> tuple[str, ...]:
-    """The options by which a run departs from the paper's recipe for its data set."""
-    spec = SPECS[run.dataset]
-    recipe = {"epochs": spec.epochs, "model": spec.model, "annotator": "paper"}
-    return tuple(
-        f"{name} {getattr(run, name)} in place of {value}"
-        for name, value in recipe.items()
-        if getattr(run, name) != value
-    )
 
 
 def is_comparable(item: Any) -> bool:

@@ -275,6 +275,17 @@ class Run:
         return ", ".join(parts)
 
     @property
+    def changes(self) -> tuple[str, ...]:
+        """The options by which it departs from the paper's recipe for its data set, in words."""
+        spec = SPECS.get(self.dataset)
+        recipe = {"epochs": spec.epochs, "model": spec.model, "annotator": "paper"} if spec else {}
+        return tuple(
+            f"{name} {getattr(self, name)} in place of {value}"
+            for name, value in recipe.items()
+            if getattr(self, name) != value
+        )
+
+    @property
     def n_training_pairs(self) -> int:
         """Number of pairs used for training."""
         return max(1, round(self.fraction * self.pairs))
