@@ -130,8 +130,7 @@ def look_up(preprocessor: Any, ids: NDArray[Any], step: FeatureStep) -> NDArray[
     elif is_item_table(preprocessor):
         rows = find_rows(ids, np.asarray(preprocessor.ids))
         _refuse_unknown(ids, rows < 0, "ids of the preprocessor")
-        features = np.asarray(preprocessor.features)[rows]
-        step.adopt(getattr(preprocessor, "names", None), getattr(preprocessor, "encoder", None))
+        features = step.of_table(preprocessor, rows)
     elif callable(preprocessor):
         features = np.asarray(preprocessor(ids))
         if features.ndim < 2 or len(features) != len(ids):

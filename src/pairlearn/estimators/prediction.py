@@ -244,22 +244,14 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Features of instances to predict, checked against those of `fit`."""
         x, step, items = instances.as_array("X", x), self._step(), instances.is_item_table(x)
         ids = not items and not is_frame(x) and np.ndim(x) == 1
-        if items:
-            columns = self.columns()
-            names = list(getattr(x, "names", ()))
-            if names and columns is not None and names != list(columns.outputs):
-                raise ValueError(
-                    f"the features must be named {list(columns.outputs)}, in this order; got "
-                    f"{names}"
-                )
-        elif ids and self.preprocessor is None and self.features is None:
+        if ids and self.preprocessor is None and self.features is None:
             raise ValueError(
                 f"X has shape {np.shape(x)}. If these are ids, the classifier has no preprocessor "
                 "to find their features with, and none is saved with it: give it to load or "
                 "set_params, preprocessor=items, or pass the items. Reshape your data by "
                 "X.reshape(1, -1) if it is one instance"
             )
-        elif not ids and self.features is None and len(self.instance_shape_) == 1:
+        if not (items or ids) and self.features is None and len(self.instance_shape_) == 1:
             with refuse_huge("X", x):
                 return self._validated(x, step)
         features = instances.read_instances("X", x, self.preprocessor, step)

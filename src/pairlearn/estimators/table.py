@@ -29,6 +29,7 @@ from pairlearn.estimators.instances import (
     checked_numbers,
     feature_scale,
     fingerprints,
+    is_item_table,
     read_instances,
     read_pairs,
 )
@@ -304,6 +305,7 @@ def read_table(
     rows = np.arange(len(features), len(features) + len(instances))
     known = Judgements.about_items("label", rows, is_positive)
     if ids is not None:
+        x = x.ids if is_item_table(x) else x
         one_each = np.asarray(x) if np.ndim(x) == 1 else np.full(len(instances), "")
         names = [str(whole_number(one)) for one in one_each]
         ids = np.concatenate([ids, np.asarray(names).astype(np.str_)])
