@@ -17,7 +17,8 @@ from pairlearn.evaluation.decisions import (
     expected_cost,
     fit_decisions,
 )
-from pairlearn.evaluation.judged import Estimate, JudgedPairs, Side, end_correlation, stands_out
+from pairlearn.evaluation.ends import correlated_ends
+from pairlearn.evaluation.judged import Estimate, JudgedPairs, Side
 from pairlearn.labels import PairLabels
 
 CONFUSION = ("true_positive", "false_positive", "false_negative", "true_negative")
@@ -325,11 +326,11 @@ def evaluate(
 def dependent_ends(pairs: JudgedPairs) -> str | None:
     """A warning if the ends of the pairs were not drawn independently."""
     left, right = _ranks(pairs)
-    correlation, error = end_correlation(left, right, pairs.weight, pairs.dependence)
-    if not stands_out(correlation, error):
+    found = correlated_ends(left, right, pairs.weight, pairs.dependence)
+    if found is None:
         return None
     return (
-        f"the outputs for both ends of a pair have a correlation of {correlation:.2f}, so the "
+        f"the outputs for both ends of a pair have a correlation of {found[0]:.2f}, so the "
         "pairs are not independent draws: pairs of near neighbours, for instance, bias the "
         "accuracy and all other measures. Measure on pairs drawn at random, or give weights that "
         "undo how they were chosen"
