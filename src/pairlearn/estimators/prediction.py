@@ -33,8 +33,9 @@ from pairlearn.evaluation import (
     evaluate,
     plausible,
 )
+from pairlearn.evaluation.decisions import fit_decisions
 from pairlearn.evaluation.judged import JudgedPairs, Side
-from pairlearn.evaluation.measures import dependent_ends
+from pairlearn.evaluation.measures import dependent_ends, unclear_decisions
 from pairlearn.judgements import Judgements
 from pairlearn.labels import PairLabels
 from pairlearn.tables.encoder import ItemEncoder
@@ -422,6 +423,11 @@ class ScoredPairs:
         options = self.options(confidence)
         estimate = estimate_accuracy(*self.arguments, prior=prior, side=self.side, **options)
         return replace(estimate, plausible=self.plausible(confidence=confidence))
+
+    def doubt(self, prior: float | None = None) -> str | None:
+        """A warning if the decisions do not follow the classes, as far as judgements tell."""
+        pairs = JudgedPairs.of(*self.arguments, prior=prior, side=self.side, **self.options())
+        return unclear_decisions(pairs, fit_decisions(pairs, 0.0))
 
     def plausible(self, threshold: float = 0.0, confidence: float = 0.95) -> Plausible | None:
         """Range of the accuracy over how confident annotators may be, or as labels show it.
