@@ -34,7 +34,7 @@ from pairlearn.estimators.instances import (
     read_pairs,
 )
 from pairlearn.estimators.population import Majority, prior_from_similarities
-from pairlearn.estimators.splits import held_out_rows, hold_out_items, keep_whole
+from pairlearn.estimators.splits import held_out_rows, hold_out_positions, keep_whole
 from pairlearn.judgements import Judgements, check_ends
 from pairlearn.labels import PairLabels
 from pairlearn.tables import ItemTable, PairTable
@@ -200,7 +200,7 @@ class Table:
         The rest has no statement about these items but shares of groups.
         """
         judged, known = self.judged, self.known
-        training, held = parts = hold_out_items(judged.ends, fraction, seed)
+        training, held = parts = hold_out_positions(judged.ends, fraction, seed)
         keep_whole(parts, lambda kind: np.where(judged.of(kind.name), judged.v, np.nan))
         if known is not None:
             held_item = np.isin(known.ends[:, 0], judged.ends[held])
