@@ -385,6 +385,18 @@ def test_pairs_that_were_chosen_by_their_features(chosen: str) -> None:
         assert ("half of the classes wrong" in message) == (chosen == "near")
 
 
+@pytest.mark.parametrize(("pairs", "held_out"), [(12, 2), (30, 6), (47, 9), (48, 0)])
+def test_too_few_pairs_to_measure_with(pairs: int, held_out: int) -> None:
+    """`fit` warns of an accuracy on fewer than ten pairs, a fifth of these."""
+    judged = simulate(pairs=pairs, seed=1).pairs
+    report = check(PairTable.concatenate([judged, judged]), precision=False)
+    if held_out:
+        message = find(report, "few-to-measure").message
+        assert f"of the {pairs} pairs to measure its accuracy, {held_out} or fewer" in message
+    assert ("few-to-measure" in codes(report, "warning")) == bool(held_out)
+    assert "few-pairs" not in codes(report)
+
+
 def matched(columns: int) -> tuple[PairTable, ItemTable]:
     """Pairs of neighbours in the score that decides; most columns have nothing to do with it."""
     rng = np.random.default_rng(columns)

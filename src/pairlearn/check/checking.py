@@ -35,7 +35,9 @@ from pairlearn.tables.cells import list_names
 Majority = Literal["positive", "negative"]
 
 FEW = 10
-"""Pairs below which a fifth are too few to measure anything with."""
+"""Pairs below which there is nothing to learn from, or to measure with."""
+HELD_OUT = 0.2
+"""Share of the pairs that `fit` measures with."""
 SHOWN = 3
 """Columns that a finding names."""
 MOST_ROWS = 20_000
@@ -103,8 +105,7 @@ def check(
         findings += check_comparisons(answers, prior)
     if len(answers):
         findings += _graph(answers)
-        if len(answers) < FEW:
-            findings.append(finding("few-pairs", pairs=len(answers)))
+        findings += _few(answers)
     if precision and not ranges:
         findings += _precision(answers, implied)
     findings += (
@@ -387,6 +388,16 @@ def _graph(answers: Answers) -> Iterator[Finding]:
     if oriented.any() and lost.any():
         rows, apart = np.flatnonzero(lost), int((~oriented).sum())
         yield finding("unoriented-component", rows, lost=apart, components=len(oriented))
+
+
+def _few(answers: Answers) -> Iterator[Finding]:
+    """Too few pairs to learn from, or to measure the model with."""
+    if len(answers) < FEW:
+        yield finding("few-pairs", pairs=len(answers))
+        return
+    pairs = len(np.unique(answers.pair[answers.has_s | answers.has_c]))
+    if 0 < (held_out := round(HELD_OUT * pairs)) < FEW:
+        yield finding("few-to-measure", pairs=pairs, held_out=held_out)
 
 
 def _directed(statements: Judgements) -> Judgements:
