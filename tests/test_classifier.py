@@ -294,13 +294,15 @@ def test_a_table_of_pairs_is_used_with_all_its_columns():
         assert others.evaluate(pairs, table).accuracy.value == pytest.approx(score, abs=1e-6)
 
 
-def test_predicting_a_table_checks_its_names():
+def test_features_of_a_table_are_found_by_their_names():
     items = ItemTable(IDS, X, NAMES)
     classifier = linear(epochs=1, preprocessor=items).fit(IDS[ROWS], LABELS)
     assert classifier.feature_names_in_.tolist() == NAMES
     assert np.array_equal(classifier.predict(items), classifier.predict(IDS))
-    with pytest.raises(ValueError, match="must be named"):
-        classifier.predict(ItemTable(IDS, X, NAMES[::-1]))
+    turned = ItemTable(IDS, X[:, ::-1], NAMES[::-1])
+    assert np.array_equal(classifier.predict(turned), classifier.predict(IDS))
+    with pytest.raises(ValueError, match=f"does not hold the column '{NAMES[0]}'"):
+        classifier.predict(ItemTable(IDS, X[:, 1:], NAMES[1:]))
 
 
 # --- training -------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from model_folders import answer, plain, run, simulated
 from pairlearn import progress as bars
 from pairlearn.data.simulation import Simulation, simulate
 from pairlearn.estimators import PairClassifier
-from pairlearn.tables import PairTable, write_pairs
+from pairlearn.tables import ItemTable, PairTable, write_items, write_pairs
 
 QUICK = ("--model", "linear", "--epochs", 10, "--learning-rate", 0.02)
 ALONE = (*QUICK, "--holdout", 0)
@@ -157,6 +157,23 @@ def test_preferences_tell_the_side_of_an_accuracy_from_similarities(tmp_path: Pa
         tmp_path, tmp_path / "model", *QUICK, "--prior", 0.48, pairs=tmp_path / "side.csv"
     )
     assert summary["accuracy"]["value"] > 0.8
+
+
+def test_an_accuracy_that_tells_nothing_is_said_to(tmp_path: Path) -> None:
+    """Features that have nothing to do with the judgements; `evaluate` says the same."""
+    simulation = simulate(pairs=200, prior=0.3, seed=0)
+    features = np.random.default_rng(0).permutation(simulation.items.features)
+    items = ItemTable(simulation.items.ids, features)
+    write_items(items, tmp_path / "items.csv")
+    for name in ("pairs.csv", "held.csv"):
+        rows = slice(0, 150) if name == "pairs.csv" else slice(150, None)
+        write_pairs(simulation.pairs[rows], tmp_path / name)
+    summary = summarise(tmp_path, tmp_path / "model")
+    told = "the judgements do not tell which class is which, because the decisions have too little"
+    assert summary["accuracy"]["low"] < 0.5 < summary["accuracy"]["high"]
+    assert [told in warning for warning in summary["warnings"]].count(True) == 1
+    files = [tmp_path / name for name in ("model", "items.csv", "held.csv")]
+    assert any(told in warning for warning in answer("evaluate", *files)["warnings"])
 
 
 def test_warnings_are_said_in_short(made: Any, tmp_path: Path) -> None:

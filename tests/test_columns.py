@@ -25,7 +25,7 @@ from pairlearn.cli import app
 from pairlearn.estimators import ItemKFold, onnx_export
 from pairlearn.estimators.features import ColumnsWarning
 from pairlearn.estimators.folder_format import ModelFolderError
-from pairlearn.tables import TableError, iter_items, read_items
+from pairlearn.tables import ItemTable, TableError, iter_items, read_items
 from pairlearn.tables.cells import ColumnChoice
 
 GOOD, BAD = ["quiet", "solid", "smooth"], ["Noisy", "broken", "loose"]
@@ -172,6 +172,50 @@ def test_cells_that_a_model_cannot_read(
     change(pd.read_csv(fitted / "new.csv")).to_csv(path, index=False)
     result = run("predict", fitted / "model", path, "--out", tmp_path / "p.csv", code=2)
     assert f"pairlearn predict: {path}{message}" in result.stderr
+
+
+def test_a_table_of_new_items_is_encoded_by_the_rules_of_the_model(
+    fitted: Path, tmp_path: Path
+) -> None:
+    expected = probabilities(fitted / "p.csv")
+    frame = pd.read_csv(fitted / "new.csv")
+    rows = frame["size"].sort_values().index[-60:]  # other medians, words and categories
+    frame.loc[rows].to_csv(tmp_path / "new.csv", index=False)
+    items, model = read_items(tmp_path / "new.csv"), PairClassifier.load(fitted / "model")
+    assert items.encoder != model.encoder_
+    assert model.predict_proba(items)[:, 1] == pytest.approx(expected[rows], abs=1e-6)
+    assert model.predict_proba(items[7:9])[:, 1] == pytest.approx(expected[rows][7:9], abs=1e-6)
+    known = PairClassifier.load(fitted / "model", preprocessor=items)
+    assert known.predict_proba(items.ids[5:1:-1])[:, 1] == pytest.approx(expected[rows][5:1:-1])
+    # An accuracy, too, and known classes beside the items of a fit.
+    ends = np.stack([items.ids, np.roll(items.ids, 1)], 1)
+    labels = PairLabels.from_posteriors(*np.random.default_rng(0).random((2, len(ends))))
+    by_frame = PairClassifier.load(fitted / "model", preprocessor=frame)
+    accuracy = by_frame.estimate_accuracy(ends, labels)
+    assert known.estimate_accuracy(ends, labels).value == pytest.approx(accuracy.value)
+    first, truth = read_items(fitted / "items.csv"), np.arange(60) % 2
+    pairs = first.ids[np.arange(120).reshape(-1, 2)]
+    both = [
+        classifier(preprocessor=first).fit(pairs, labels, labelled=(x, truth)).predict_proba(frame)
+        for x in (items, read_items(tmp_path / "new.csv", columns=first.encoder))
+    ]
+    assert np.array_equal(*both)
+
+
+def test_a_table_that_cannot_be_encoded_by_the_rules_of_the_model(
+    fitted: Path, tmp_path: Path
+) -> None:
+    model = PairClassifier.load(fitted / "model")
+    pd.read_csv(fitted / "new.csv").drop(columns="notes").to_csv(tmp_path / "new.csv", index=False)
+    part = read_items(tmp_path / "new.csv")
+    told = r"'notes' \(text\): pass a data frame, or read .* columns=classifier.columns\(\)"
+    with pytest.raises(ValueError, match=told):
+        model.predict(part)
+    with pytest.raises(ValueError, match=told):
+        PairClassifier.load(fitted / "model", preprocessor=part).predict(part.ids)
+    whole = read_items(fitted / "new.csv")
+    with pytest.raises(TableError, match="different rules: read all files with the encoder"):
+        ItemTable.concatenate([read_items(fitted / "new.csv", columns=model.columns()), whole])
 
 
 def test_evaluate_report_and_check_read_the_same_columns(fitted: Path, tmp_path: Path) -> None:

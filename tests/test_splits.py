@@ -6,11 +6,12 @@ from itertools import combinations, product
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pairlearn.estimators import hold_out_items
+from pairlearn.estimators import ItemKFold, hold_out_items
 from pairlearn.estimators.splits import Folds, split_items
 
 Graph = tuple[int, list[tuple[int, int]]]
@@ -116,6 +117,23 @@ def test_held_out_pairs_have_items_of_their_own(items: int) -> None:
         assert (hold_out_items(ends, 0.2, seed + 9)[1] != held_out).any()
 
 
+@pytest.mark.parametrize("ids", ["k{}", "{}", 10**12, "features", "frame"])
+def test_items_are_split_whatever_their_ids_are(ids: Any) -> None:
+    ends = np.random.default_rng(0).integers(0, 9, (40, 2))
+    pairs: Any = np.char.mod(ids.replace("{}", "%d"), ends) if "{}" in str(ids) else ends
+    if ids == 10**12:
+        pairs = ends * ids
+    elif ids == "features":
+        pairs = np.random.default_rng(1).normal(size=(9, 3))[ends]
+    elif ids == "frame":
+        pairs = pd.DataFrame(ends, columns=["left", "right"]).map("k{}".format)
+    training, held_out = hold_out_items(pairs, 0.2, seed=0)
+    assert training.any() and held_out.any()
+    assert not {*ends[training].flat} & {*ends[held_out].flat}
+    for rows in ItemKFold(2).split(pairs):
+        assert not {*ends[rows[0]].flat} & {*ends[rows[1]].flat}
+
+
 def test_how_many_pairs_are_lost() -> None:
     """None where items do not recur; else f of the pairs takes √f of the items, (1 − √f)² stay."""
     training, held_out = hold_out_items(np.arange(400).reshape(-1, 2), 0.2, seed=1)
@@ -129,8 +147,9 @@ def test_how_many_pairs_are_lost() -> None:
 @pytest.mark.parametrize(
     ("ends", "fraction", "message"),
     [
-        ([], 0.2, r"ends must be whole numbers from 0, two for each .* shape \(0,\)"),
-        ([[0, -1]], 0.2, "ends must be whole numbers from 0"),
+        ([], 0.2, r"ends must have shape \(n, 2\), ids, or .*; got \(0,\)"),
+        ([[0, -1]], 0.2, "ends has no second item in row 0"),
+        ([["a", None]], 0.2, "an id is missing in row 0"),
         ([[0, 1]], 0.0, r"fraction must lie in \(0, 1\); got 0"),
     ],
 )

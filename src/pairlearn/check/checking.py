@@ -25,16 +25,21 @@ from pairlearn.check.findings import CheckReport, Finding, Severity, Summary, fi
 from pairlearn.check.planning import annotator_accuracy, annotator_strength, expected_half_width
 from pairlearn.columns import Floats, Indices, check_share, find_rows, similar_id
 from pairlearn.dependence import Dependence
-from pairlearn.evaluation.judged import end_correlation, stands_out
+from pairlearn.evaluation.ends import correlated_ends
 from pairlearn.judgements import Judgements
 from pairlearn.labels import PairLabels
 from pairlearn.prior import PriorEstimate
 from pairlearn.tables import ItemTable, PairTable
+from pairlearn.tables.cells import list_names
 
 Majority = Literal["positive", "negative"]
 
 FEW = 10
-"""Pairs below which a fifth are too few to measure anything with."""
+"""Pairs below which there is nothing to learn from, or to measure with."""
+HELD_OUT = 0.2
+"""Share of the pairs that `fit` measures with."""
+SHOWN = 3
+"""Columns that a finding names."""
 ASSUMED = " That assumes the share of positives above, which may be wrong."
 MOST_ROWS = 20_000
 """Rows whose items are compared, spread evenly over the table."""
@@ -102,8 +107,7 @@ def check(
         findings += check_comparisons(answers, prior)
     if len(answers):
         findings += _graph(answers)
-        if len(answers) < FEW:
-            findings.append(finding("few-pairs", pairs=len(answers)))
+        findings += _few(answers)
     if precision and not ranges:
         findings += _precision(answers, implied, caveats)
     findings += (
@@ -199,10 +203,10 @@ def _items(answers: Answers, items: Any) -> Iterator[Finding]:
     if isinstance(items, ItemTable) and _constant(items):
         yield finding("constant-features", features=len(items.names))
     if answers.features is not None:
-        yield from _dependence(answers, answers.features)
+        yield from _dependence(answers, answers.features, items.names)
 
 
-def _dependence(answers: Answers, features: Any) -> Iterator[Finding]:
+def _dependence(answers: Answers, features: Any, names: Sequence[str]) -> Iterator[Finding]:
     """Pairs chosen for being alike or unlike, and similarities that run against the features."""
     rows = np.flatnonzero(~answers.self_pairs)
     rows = rows[np.linspace(0, len(rows) - 1, min(len(rows), MOST_ROWS)).astype(int)]
@@ -211,10 +215,12 @@ def _dependence(answers: Answers, features: Any) -> Iterator[Finding]:
     ends = answers.ends[rows]
     left, right = (np.asarray(features[column], np.float64) for column in ends.T)
     dependence = Dependence.of(ends, len(ends))
-    correlation, error = end_correlation(left, right, answers.weight[rows], dependence)
-    if stands_out(correlation, error):
+    if (found := correlated_ends(left, right, answers.weight[rows], dependence)) is not None:
+        correlation, columns = found
+        order = np.argsort(-np.sign(correlation) * columns)[:SHOWN]
+        most = list_names([names[column] for column in order], SHOWN)
         code = "alike-ends" if correlation > 0 else "unlike-ends"
-        yield finding(code, name="dependent-ends", alike=correlation)
+        yield finding(code, name="dependent-ends", alike=correlation, most=most)
     # An honest similarity goes up with the product of deviations: s − ½ = (2r − 1)(2r' − 1)/2.
     judged = answers.has_s[rows]
     if judged.sum() >= LEAST_ANSWERS and not list(check_upside_down(answers)):
@@ -388,6 +394,16 @@ def _graph(answers: Answers) -> Iterator[Finding]:
     if oriented.any() and lost.any():
         rows, apart = np.flatnonzero(lost), int((~oriented).sum())
         yield finding("unoriented-component", rows, lost=apart, components=len(oriented))
+
+
+def _few(answers: Answers) -> Iterator[Finding]:
+    """Too few pairs to learn from, or to measure the model with."""
+    if len(answers) < FEW:
+        yield finding("few-pairs", pairs=len(answers))
+        return
+    pairs = len(np.unique(answers.pair[answers.has_s | answers.has_c]))
+    if 0 < (held_out := round(HELD_OUT * pairs)) < FEW:
+        yield finding("few-to-measure", pairs=pairs, held_out=held_out)
 
 
 def _directed(statements: Judgements) -> Judgements:

@@ -309,6 +309,8 @@ def fit(
     accuracy = measured.to_dict() if isinstance(measured, Measured) else None
     crowd = crowd_of(classifier, caught)
     warned = warnings_of(request, data, crowd, caught, accuracy)
+    if isinstance(measured, Measured) and measured.doubt is not None:
+        warned.append(measured.doubt)
     summary = {
         "model": str(out),
         **summary_of(classifier, data, crowd),

@@ -58,7 +58,7 @@ def warnings_of(
     """Notes about the files, findings of `check`, and warnings of the training, each once."""
     from pairlearn.annotators.answers import listed
 
-    doubts = dict(data.doubts)
+    doubts = {code: text for code, text in data.doubts.items() if code != "few-to-measure"}
     learnt = [doubt for doubt in crowd.doubts() if doubt.code in LEARNT]
     if crowd.manners:
         superseded = SUPERSEDED | ({"infeasible"} if learnt else set())

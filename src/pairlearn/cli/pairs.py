@@ -112,7 +112,9 @@ def _text(report: CheckReport, name: str) -> Iterator[Any]:
     head = f"{judged} of {pairs} of {summary.items:,} items{by}" if summary.rows else "no pairs"
     yield Text.assemble((name, "bold"), f": {head}")
     yield f"  {by_kind(report.statements)}"
-    yield Text.assemble("  they can teach: ", (summary.learnable, "bold"), "\n")
+    few = any(finding.code == "few-pairs" for finding in report.findings)
+    teaches = "hardly anything, being so few" if few else summary.learnable
+    yield Text.assemble("  they can teach: ", (teaches, "bold"), "\n")
     grid = Table.grid(padding=(0, 2))
     grid.add_column(min_width=7, no_wrap=True)
     grid.add_column()
@@ -134,7 +136,7 @@ def by_kind(statements: Mapping[str, int]) -> str:
     """The number of statements of each kind, in words."""
     from pairlearn.kinds import kind
 
-    return ", ".join(f"{count:,} {kind(name)}" for name, count in statements.items())
+    return ", ".join(kind(name).counted(count) for name, count in statements.items())
 
 
 def where(finding: Finding, text: str) -> str:

@@ -54,7 +54,7 @@ class FeatureStep:
     def of_items(cls, items: Any) -> FeatureStep:
         """The step that made a table of items."""
         step = cls()
-        step.adopt(items.names, items.encoder)
+        step._adopt(items.names, items.encoder)
         return step
 
     @property
@@ -93,7 +93,21 @@ class FeatureStep:
         with locate_errors():
             return self.encoder.encode(self.encoder.values(_cells(raw)))
 
-    def adopt(self, names: Any, encoder: ItemEncoder | None) -> None:
+    def of_table(self, items: Any, rows: Any) -> NDArray[Any]:
+        """Features of rows of a table of items, by the rules of the first such table."""
+        names = getattr(items, "names", None)
+        if self.names is None or names is None:
+            self._adopt(names, getattr(items, "encoder", None))
+            return np.asarray(np.asarray(items.features)[rows])
+        rules = self.encoder or ItemEncoder.of_numbers(self.names)
+        features = rules.features_of(items, rows)
+        if tuple(names) != rules.outputs:
+            held = getattr(getattr(items, "encoder", None), "names", names)
+            for note in unused_columns([*rules.names, *held], rules.names, "the table of items"):
+                warnings.warn(note, ColumnsWarning, stacklevel=2)
+        return features
+
+    def _adopt(self, names: Any, encoder: ItemEncoder | None) -> None:
         """Adopt the names and encoder of items that are encoded already."""
         if self.names is None and names is not None:
             self.names = np.array(names if encoder is None else encoder.names, dtype=object)

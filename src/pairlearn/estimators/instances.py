@@ -72,6 +72,24 @@ def read_pairs(
     return features, ends.reshape(-1, 2).astype(np.int64), ids
 
 
+def number_items(name: str, pairs: Any) -> Indices:
+    """Items (n, 2) of pairs, numbered from 0; pairs are ids (n, 2), or features (n, 2, d, ...)."""
+    array = np.asarray(as_array(name, pairs))
+    if array.ndim < 2 or array.shape[1] != 2 or not array.size:
+        raise ValueError(
+            f"{name} must have shape (n, 2), ids, or (n, 2, d, ...), features of both items; got "
+            f"{array.shape}"
+        )
+    if array.ndim > 2:
+        items = same_rows(array.reshape(-1, *array.shape[2:]))[1]
+    else:
+        ids = _as_in_tables(array)
+        for row in first_rows((ids == -1).any(1)):
+            raise ValueError(f"{name} has no second item in row {row}, −1: leave out such rows")
+        items = np.unique(ids, return_inverse=True)[1]
+    return items.reshape(-1, 2).astype(np.int64)
+
+
 def read_instances(name: str, x: Any, preprocessor: Any, step: FeatureStep) -> NDArray[Any]:
     """Features (m, d, ...) of instances, or of ids (m,)."""
     x = as_array(name, x)
@@ -89,9 +107,12 @@ def read_instances(name: str, x: Any, preprocessor: Any, step: FeatureStep) -> N
 
 
 def _as_known(ids: NDArray[Any], preprocessor: Any) -> NDArray[Any]:
-    """Ids as tables have them: integers, or text if any is; for a function, as they are."""
-    if preprocessor is None or callable(preprocessor):
-        return ids
+    """Ids as tables have them; for a function, as they are."""
+    return ids if preprocessor is None or callable(preprocessor) else _as_in_tables(ids)
+
+
+def _as_in_tables(ids: NDArray[Any]) -> NDArray[Any]:
+    """Ids as integers, or as text if any is."""
     ids = whole_numbers(ids)
     if ids.dtype.kind in "Of":
         missing = np.array([whole_number(one) == "" for one in ids.flat]).reshape(len(ids), -1)
@@ -130,8 +151,7 @@ def look_up(preprocessor: Any, ids: NDArray[Any], step: FeatureStep) -> NDArray[
     elif is_item_table(preprocessor):
         rows = find_rows(ids, np.asarray(preprocessor.ids))
         _refuse_unknown(ids, rows < 0, "ids of the preprocessor")
-        features = np.asarray(preprocessor.features)[rows]
-        step.adopt(getattr(preprocessor, "names", None), getattr(preprocessor, "encoder", None))
+        features = step.of_table(preprocessor, rows)
     elif callable(preprocessor):
         features = np.asarray(preprocessor(ids))
         if features.ndim < 2 or len(features) != len(ids):

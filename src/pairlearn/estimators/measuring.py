@@ -111,7 +111,7 @@ class Measured:
     """An accuracy on ``pairs`` of items that were held out, by ``held_out`` answers that count.
 
     ``training`` counts the statements about other pairs that the model measured was fitted to;
-    ``dropped`` and ``capped`` are as in `HeldOut`.
+    ``dropped`` and ``capped`` are as in `HeldOut`; ``doubt`` is a warning about the decisions.
     """
 
     accuracy: AccuracyEstimate
@@ -120,6 +120,7 @@ class Measured:
     training: int
     dropped: int
     capped: bool
+    doubt: str | None = None
 
     @property
     def range(self) -> Estimate:
@@ -130,7 +131,7 @@ class Measured:
         """Plain values for JSON."""
         ends = {name: getattr(self.accuracy, name) for name in ("value", "low", "high")}
         band = self.accuracy.plausible
-        counts = {name: value for name, value in vars(self).items() if name != "accuracy"}
+        counts = {k: v for k, v in vars(self).items() if k not in ("accuracy", "doubt")}
         return ends | {"plausible": band and band.to_dict()} | counts
 
 
@@ -216,11 +217,12 @@ def _measure(
     if similar and (different or scored.side == "better"):
         prior = None
     try:
-        accuracy = scored.accuracy(prior)
+        accuracy, doubt = scored.accuracy(prior), scored.doubt(prior)
     except ValueError as error:
         return str(error)
     pairs = len(np.unique(np.sort(scored.ends, 1), axis=0))
-    return Measured(accuracy, pairs, len(scored.ends), held.training, held.dropped, held.capped)
+    counts = (pairs, len(scored.ends), held.training, held.dropped, held.capped)
+    return Measured(accuracy, *counts, doubt=doubt)
 
 
 def _train_as_long(classifier: PairClassifier, training: int, pairs: int) -> None:

@@ -33,8 +33,9 @@ from pairlearn.evaluation import (
     evaluate,
     plausible,
 )
+from pairlearn.evaluation.decisions import fit_decisions
 from pairlearn.evaluation.judged import JudgedPairs, Side
-from pairlearn.evaluation.measures import dependent_ends
+from pairlearn.evaluation.measures import dependent_ends, unclear_decisions
 from pairlearn.judgements import Judgements
 from pairlearn.labels import PairLabels
 from pairlearn.tables.encoder import ItemEncoder
@@ -244,22 +245,14 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Features of instances to predict, checked against those of `fit`."""
         x, step, items = instances.as_array("X", x), self._step(), instances.is_item_table(x)
         ids = not items and not is_frame(x) and np.ndim(x) == 1
-        if items:
-            columns = self.columns()
-            names = list(getattr(x, "names", ()))
-            if names and columns is not None and names != list(columns.outputs):
-                raise ValueError(
-                    f"the features must be named {list(columns.outputs)}, in this order; got "
-                    f"{names}"
-                )
-        elif ids and self.preprocessor is None and self.features is None:
+        if ids and self.preprocessor is None and self.features is None:
             raise ValueError(
                 f"X has shape {np.shape(x)}. If these are ids, the classifier has no preprocessor "
                 "to find their features with, and none is saved with it: give it to load or "
                 "set_params, preprocessor=items, or pass the items. Reshape your data by "
                 "X.reshape(1, -1) if it is one instance"
             )
-        elif not ids and self.features is None and len(self.instance_shape_) == 1:
+        if not (items or ids) and self.features is None and len(self.instance_shape_) == 1:
             with refuse_huge("X", x):
                 return self._validated(x, step)
         features = instances.read_instances("X", x, self.preprocessor, step)
@@ -433,6 +426,11 @@ class ScoredPairs:
         options = self.options(confidence)
         estimate = estimate_accuracy(*self.arguments, prior=prior, side=self.side, **options)
         return replace(estimate, plausible=self.plausible(confidence=confidence))
+
+    def doubt(self, prior: float | None = None) -> str | None:
+        """A warning if the decisions do not follow the classes, as far as judgements tell."""
+        pairs = JudgedPairs.of(*self.arguments, prior=prior, side=self.side, **self.options())
+        return unclear_decisions(pairs, fit_decisions(pairs, 0.0))
 
     def plausible(self, threshold: float = 0.0, confidence: float = 0.95) -> Plausible | None:
         """Range of the accuracy over how confident annotators may be, or as labels show it.

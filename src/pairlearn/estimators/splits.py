@@ -18,7 +18,7 @@ from scipy.sparse.csgraph import breadth_first_order
 
 from pairlearn.columns import Floats, Indices, Mask, check_integer, check_share
 from pairlearn.dependence import components
-from pairlearn.estimators.instances import same_rows
+from pairlearn.estimators.instances import number_items
 from pairlearn.judgements import Judgements
 from pairlearn.kinds import KINDS
 from pairlearn.kinds.base import Kind, sums_by_number
@@ -39,8 +39,9 @@ def hold_out_items(ends: Any, fraction: float, seed: int) -> tuple[Mask, Mask]:
 
     Parameters
     ----------
-    ends : array of shape (n, 2)
-        The two items of each pair, as whole numbers from 0.
+    ends : array or data frame of shape (n, 2)
+        The ids of both items of each pair, or their features (n, 2, d, ...), which are the same
+        item where they are equal.
     fraction, seed : float, int
         The share of the pairs that is held out, in (0, 1), and what determines which.
 
@@ -54,13 +55,12 @@ def hold_out_items(ends: Any, fraction: float, seed: int) -> tuple[Mask, Mask]:
     >>> int(training.sum()), int(held_out.sum())
     (4, 1)
     """
-    pairs = np.asarray(ends, dtype=np.int64)
-    if pairs.ndim != 2 or pairs.shape[1] != 2 or not len(pairs) or pairs.min() < 0:
-        raise ValueError(
-            "ends must be whole numbers from 0, two for each of at least one pair; got an array "
-            f"of shape {pairs.shape}"
-        )
     check_share("fraction", fraction)
+    return hold_out_positions(number_items("ends", ends), fraction, seed)
+
+
+def hold_out_positions(pairs: Indices, fraction: float, seed: int) -> tuple[Mask, Mask]:
+    """`hold_out_items` for pairs (n, 2) of positions."""
     size = int(pairs.max()) + 1
     rank = np.empty(size, np.int64)
     rank[_shuffle_components(components(pairs, size), seed)] = np.arange(size)
@@ -77,7 +77,7 @@ def hold_out_statements(ends: Indices, fraction: float, seed: int) -> tuple[Mask
     """`hold_out_items` for rows of which some are about one item, with −1 on the right."""
     single = ends[:, 1] < 0
     training, held_out = np.zeros((2, len(ends)), bool)
-    training[~single], held_out[~single] = hold_out_items(ends[~single], fraction, seed)
+    training[~single], held_out[~single] = hold_out_positions(ends[~single], fraction, seed)
     held_item = np.isin(ends[:, 0], ends[held_out])
     return training | (single & ~held_item), held_out | (single & held_item)
 
@@ -382,17 +382,7 @@ class ItemKFold:
         ``X`` has the ids of both items of each pair (n, 2), or their features (n, 2, d, ...),
         which are the same item where they are equal; ``y`` and ``groups`` are ignored.
         """
-        pairs = np.asarray(X)
-        if pairs.ndim < 2 or pairs.shape[1] != 2 or not len(pairs):
-            raise ValueError(
-                "X must have shape (n, 2), ids, or (n, 2, d, ...), features of both items; got "
-                f"{pairs.shape}"
-            )
-        if pairs.ndim > 2:
-            items = same_rows(pairs.reshape(-1, *pairs.shape[2:]))[1]
-        else:
-            items = np.unique(pairs, return_inverse=True)[1]
-        ends = items.reshape(-1, 2).astype(np.int64)
+        ends = number_items("X", X)
         folds = split_items(ends, int(ends.max()) + 1, self.n_splits, self.random_state)
         for fold in range(self.n_splits):
             train, test = (np.flatnonzero(rows(fold)) for rows in (folds.trains, folds.tests))

@@ -29,11 +29,12 @@ from pairlearn.estimators.instances import (
     checked_numbers,
     feature_scale,
     fingerprints,
+    is_item_table,
     read_instances,
     read_pairs,
 )
 from pairlearn.estimators.population import Majority, prior_from_similarities
-from pairlearn.estimators.splits import held_out_rows, hold_out_items, keep_whole
+from pairlearn.estimators.splits import held_out_rows, hold_out_positions, keep_whole
 from pairlearn.judgements import Judgements, check_ends
 from pairlearn.labels import PairLabels
 from pairlearn.tables import ItemTable, PairTable
@@ -199,7 +200,7 @@ class Table:
         The rest has no statement about these items but shares of groups.
         """
         judged, known = self.judged, self.known
-        training, held = parts = hold_out_items(judged.ends, fraction, seed)
+        training, held = parts = hold_out_positions(judged.ends, fraction, seed)
         keep_whole(parts, lambda kind: np.where(judged.of(kind.name), judged.v, np.nan))
         if known is not None:
             held_item = np.isin(known.ends[:, 0], judged.ends[held])
@@ -304,6 +305,7 @@ def read_table(
     rows = np.arange(len(features), len(features) + len(instances))
     known = Judgements.about_items("label", rows, is_positive)
     if ids is not None:
+        x = x.ids if is_item_table(x) else x
         one_each = np.asarray(x) if np.ndim(x) == 1 else np.full(len(instances), "")
         names = [str(whole_number(one)) for one in one_each]
         ids = np.concatenate([ids, np.asarray(names).astype(np.str_)])

@@ -26,8 +26,6 @@ from pairlearn.labels import PairLabels
 Side = Literal["positive", "negative", "better"]
 DRAWS = 50_000
 TINY = 1e-300
-ALIKE = 0.15
-"""Correlation of the ends that may bias an accuracy: 0.24 did by 0.025, and 0.86 by 0.33."""
 
 
 @dataclass(frozen=True)
@@ -242,26 +240,3 @@ def largest_deviation(
     widened = single / quantile(confidence, 1e12)
     largest = float(np.quantile(np.abs(draws).max(1), confidence))
     return max(largest * widened, single)
-
-
-def end_correlation(
-    left: Floats, right: Floats, weight: Floats, dependence: Dependence
-) -> tuple[float, float]:
-    """Correlation between the ends of pairs, averaged over columns (n, k), and its standard error.
-
-    Deviations are from the common mean of both ends, so that it does not matter which end is left.
-    For independent draws it is 0, up to −1/(number of items).
-    """
-    share = weight / weight.sum()
-    mean = share @ (left + right) / 2
-    left, right = left - mean, right - mean
-    spread = np.maximum(share @ (left**2 + right**2) / 2, TINY)
-    products = (left * right / spread).mean(1)
-    value = float(share @ products)
-    influence = share * (products - value * ((left**2 + right**2) / (2 * spread)).mean(1))
-    return value, math.sqrt(float(dependence.variance(influence)))
-
-
-def stands_out(correlation: float, error: float) -> bool:
-    """Whether an `end_correlation` shows that the ends of pairs are not independent draws."""
-    return abs(correlation) > max(ALIKE, 3.5 * error)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,12 +18,17 @@ from pairlearn.evaluation.decisions import (
     expected_cost,
     fit_decisions,
 )
-from pairlearn.evaluation.judged import Estimate, JudgedPairs, Side, end_correlation, stands_out
+from pairlearn.evaluation.ends import correlated_ends
+from pairlearn.evaluation.judged import Estimate, JudgedPairs, Side
 from pairlearn.labels import PairLabels
 
 CONFUSION = ("true_positive", "false_positive", "false_negative", "true_negative")
 NAMED = tuple(name for name in MEASURES if name not in CONFUSION)
 FEW_PAIRS = 30
+EITHER_WAY = (
+    "the judgements do not tell which class is which, because the decisions have too little to do "
+    "with the classes: intervals hold both answers. More pairs, drawn at random, may tell"
+)
 TWICE = (0.5, 2.0)
 """Slopes if annotators may be twice as sure as they should be, or half as sure."""
 
@@ -325,15 +331,36 @@ def evaluate(
 def dependent_ends(pairs: JudgedPairs) -> str | None:
     """A warning if the ends of the pairs were not drawn independently."""
     left, right = _ranks(pairs)
-    correlation, error = end_correlation(left, right, pairs.weight, pairs.dependence)
-    if not stands_out(correlation, error):
+    found = correlated_ends(left, right, pairs.weight, pairs.dependence)
+    if found is None:
         return None
     return (
-        f"the outputs for both ends of a pair have a correlation of {correlation:.2f}, so the "
+        f"the outputs for both ends of a pair have a correlation of {found[0]:.2f}, so the "
         "pairs are not independent draws: pairs of near neighbours, for instance, bias the "
         "accuracy and all other measures. Measure on pairs drawn at random, or give weights that "
         "undo how they were chosen"
     )
+
+
+def unclear_decisions(pairs: JudgedPairs, solutions: Sequence[Decisions]) -> str | None:
+    """A warning if decisions do not follow the classes, as far as the judgements tell."""
+    if len(solutions) > 1:
+        return EITHER_WAY
+    rates = [MEASURES["true_positive_rate"], MEASURES["false_positive_rate"]]
+    gap = solutions[0].value(rates[0]) - solutions[0].value(rates[1])
+    influence = solutions[0].influences(rates) @ [1, -1]
+    if abs(gap) < pairs.quantile * math.sqrt(float(pairs.dependence.variance(influence))):
+        return (
+            f"true and false positive rate differ by {gap:.3f} only, which can be chance: "
+            "the decisions may have nothing to do with the classes. More pairs may tell"
+        )
+    if gap < 0:
+        return (
+            "the judgements contradict the decisions: an item called positive is more often a "
+            "negative one. Either these judgements have left and right exchanged, or the decisions "
+            "the classes"
+        )
+    return None
 
 
 def _warnings(pairs: JudgedPairs, solutions: list[Decisions], threshold: float) -> list[str]:
@@ -344,26 +371,10 @@ def _warnings(pairs: JudgedPairs, solutions: list[Decisions], threshold: float) 
             f"the pairs are worth {effective:.0f} independent ones: "
             f"intervals of fewer than {FEW_PAIRS} are rough"
         )
-    warnings += filter(None, [dependent_ends(pairs)])
-    rates = [MEASURES["true_positive_rate"], MEASURES["false_positive_rate"]]
-    gap = solutions[0].value(rates[0]) - solutions[0].value(rates[1])
-    influence = solutions[0].influences(rates) @ [1, -1]
-    if len(solutions) > 1:
-        warnings.append(
-            "the judgements do not tell which class is which, because the decisions have too "
-            "little to do with the classes: intervals hold both answers; prior= would decide"
-        )
-    elif abs(gap) < pairs.quantile * math.sqrt(float(pairs.dependence.variance(influence))):
-        warnings.append(
-            f"true and false positive rate differ by {gap:.3f} only, which can be chance: "
-            "the decisions may have nothing to do with the classes"
-        )
-    elif gap < 0:
-        warnings.append(
-            "the judgements contradict the decisions: an item called positive is more often a "
-            "negative one. Either these judgements have left and right exchanged, or the decisions "
-            "the classes"
-        )
+    unclear = unclear_decisions(pairs, solutions)
+    if unclear == EITHER_WAY:
+        unclear += "; prior= would decide"
+    warnings += filter(None, [dependent_ends(pairs), unclear])
     if pairs.prior is not None and pairs.has_similarity.any() and pairs.has_difference.any():
         free = fit_decisions(replace(pairs, prior=None), threshold)
         (implied,) = estimate_measures(free, [MEASURES["prior"]])

@@ -148,8 +148,9 @@ class Kind:
 
     Attributes
     ----------
-    name, plural : str
-        Its name in counts, and in sentences about several; by default "NAME statements".
+    name, plural, singular : str
+        Its name in counts, and in sentences about several and about one; by default "NAME
+        statements", and the name.
     columns : tuple of Column
         The columns of a file that hold u and v.
     partial_risks : tuple of mappings
@@ -175,6 +176,7 @@ class Kind:
 
     name: ClassVar[str]
     plural: ClassVar[str] = ""
+    singular: ClassVar[str] = ""
     columns: ClassVar[tuple[Column, ...]]
     partial_risks: ClassVar[tuple[Mapping[str, Sequence[float]], ...]] = ()
     single: ClassVar[bool] = False
@@ -248,6 +250,11 @@ class Kind:
     def simulate(self, r: Floats, q: Floats, rng: np.random.Generator) -> Floats:
         """Values (n, 2) that an honest annotator would give for posteriors r and q = r'."""
         raise TypeError(f"kind {self.name!r} cannot be simulated")
+
+    def counted(self, count: int) -> str:
+        """A number of such statements in words."""
+        one = self.singular or (self.name if self.plural else f"{self.name} statement")
+        return f"{count:,} {one if count == 1 else self}"
 
     def __str__(self) -> str:
         return self.plural or f"{self.name} statements"

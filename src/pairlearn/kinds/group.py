@@ -20,6 +20,7 @@ class GroupShare(Kind):
     """
 
     name, plural = "group", "shares of groups"
+    singular = "share of a group"
     columns = (Column("share", 0, 1), Column("group", 0, np.inf, place=1))
     single = joint = True
 

@@ -17,6 +17,7 @@ class Label(Confidence):
     """
 
     name, plural = "label", "known classes"
+    singular = "known class"
     columns = (Column("label", 0, 1, {"positive": 1, "negative": 0, "1": 1, "0": 0}),)
 
     def reading(self, u: Floats, v: Floats, prior: float) -> tuple[Floats, Floats]:

@@ -17,6 +17,7 @@ class Positive(Label):
     """
 
     name, plural = "positive", "known positives"
+    singular = "known positive"
     columns = (Column("positive", 1, 1, {"yes": 1, "1": 1}),)
     settles = frozenset({"side"})
 

@@ -13,6 +13,7 @@ class Same(Similarity):
     """A hard answer to whether both are of one class: a similarity of 1 (yes) or 0 (no)."""
 
     name, plural = "same", "answers “same” or “different”"
+    singular = "answer “same” or “different”"
     columns = (
         Column("same", 0, 1, {"yes": 1, "no": 0, "1": 1, "0": 0, "same": 1, "different": 0}),
     )

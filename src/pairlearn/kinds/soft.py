@@ -46,6 +46,7 @@ class Both(Kind):
     """Similarity s = P(y = y') and difference c = P(y' = +1) − P(y = +1)."""
 
     name, plural = "both", "similarities with differences"
+    singular = "similarity with a difference"
     columns = (SIMILARITY, DIFFERENCE)
 
     def table(self, risk: Risk) -> Tensor:

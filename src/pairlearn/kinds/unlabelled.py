@@ -15,6 +15,7 @@ class Unlabelled(Kind):
     """
 
     name, plural = "unlabelled", "items without a class"
+    singular = "item without a class"
     columns = (Column("unlabelled", 1, 1, {"yes": 1, "1": 1}),)
     single = implied = True
     settles = frozenset()

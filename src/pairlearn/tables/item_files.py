@@ -240,7 +240,10 @@ def _fit_encoder(source: Source, choice: ColumnChoice) -> ItemTable:
         kinds = {name: kind for name, kind in kinds.items() if name not in constant}
     with _in_file(source):
         encoder = ItemEncoder.fit(kinds, values)
-    return _encoded_table(encoder, values, notes)
+    items = _encoded_table(encoder, values, notes)
+    if (constant or not encoder.plain) and not encoder.reads("image"):
+        items.values = {name: column for name, column in values.items() if name != "id"}
+    return items
 
 
 NPY_ROWS = 65536

@@ -63,6 +63,8 @@ class ItemTable(Columnar):
     ----------
     encoder : ItemEncoder or None
         The encoder that made the features, if the columns were not all plain numbers.
+    values : dict or None
+        What `read_items` fitted the encoder to: columns by name. A model encodes them anew.
     notes : tuple of str
         Notes on columns that were left out.
 
@@ -77,6 +79,7 @@ class ItemTable(Columnar):
     features: NDArray[np.float32]
     names: tuple[str, ...]
     encoder: ItemEncoder | None = None
+    values: dict[str, NDArray[Any]] | None = None
     notes: tuple[str, ...] = ()
     path: Path | None = None
 
@@ -109,7 +112,7 @@ class ItemTable(Columnar):
 
     def like(self, ids: Any, features: Any) -> ItemTable:
         """Make a table of other items with the same features."""
-        return self.trusted(**vars(self) | {"ids": ids, "features": features})
+        return self.trusted(**vars(self) | {"ids": ids, "features": features, "values": None})
 
     @classmethod
     def concatenate(cls, parts: Sequence[ItemTable], *, unique: bool = True) -> ItemTable:
@@ -120,6 +123,11 @@ class ItemTable(Columnar):
             if part.names != parts[0].names:
                 raise TableError(
                     f"parts have different features: {list(parts[0].names)} and {list(part.names)}"
+                )
+            if part.encoder != parts[0].encoder:
+                raise TableError(
+                    "parts are encoded by different rules: read all files with the encoder of the "
+                    "first, read_items(path, columns=first.encoder)"
                 )
         ids: Any = np.concatenate(unify_ids([part.ids for part in parts]))
         with locate_errors():
@@ -136,7 +144,10 @@ class ItemTable(Columnar):
         if isinstance(rows, np.ndarray) and rows.dtype != bool:
             with locate_errors(lambda row: f"row {row + 1} of the selection"):
                 check_unique("id", ids)
-        return self.like(ids, self.features[rows])
+        part = self.like(ids, self.features[rows])
+        if self.values is not None:
+            part.values = {name: column[rows] for name, column in self.values.items()}
+        return part
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """The ids, and the features by name."""
