@@ -33,7 +33,7 @@ _SCALE = "log-error scale"
 _ACCURACY_TICKS = (0.2, 0.5, 0.7, 0.8, 0.85, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998, 0.999)
 _PUBLISHED: dict[str, Any] = {"color": GREY, "marker": "|"}
 _LEAST_WIDTH, _LINE = 4.2, 0.16  # inches: of a figure with one panel, and of a line of text
-_LETTERS = 15  # of a title in an inch
+_LETTERS = 14  # of a title in an inch
 _LEAST_ERROR = 5e-4  # an error of 0 cannot be drawn on a logarithmic axis
 
 
