@@ -58,6 +58,10 @@ def test_pairs_that_were_matched_on_a_score(columns: int) -> None:
     judged, items = matched(columns)
     message = warning(check(judged, items=items, precision=False))
     assert "more alike" in message and "most in 'x0', " in message
+    messages = {f.code: f.message for f in check(judged, items=items).findings}
+    assert "But the items of a pair were not drawn independently" in messages["implied-prior"]
+    assert "may be wrong" in messages["precision"]
+    assert "independent-pairs" not in messages
     at_random = judged.changed(right=np.random.default_rng(0).permutation(judged.right))
     at_random = at_random[at_random.left != at_random.right]
     assert not warning(check(at_random, items=items, precision=False))

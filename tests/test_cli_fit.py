@@ -169,7 +169,7 @@ def test_an_accuracy_that_tells_nothing_is_said_to(tmp_path: Path) -> None:
         rows = slice(0, 150) if name == "pairs.csv" else slice(150, None)
         write_pairs(simulation.pairs[rows], tmp_path / name)
     summary = summarise(tmp_path, tmp_path / "model")
-    told = "the judgements do not tell which class is which, because the decisions have too little"
+    told = "the judgements do not tell which class is which: there are too few, or the decisions"
     assert summary["accuracy"]["low"] < 0.5 < summary["accuracy"]["high"]
     assert [told in warning for warning in summary["warnings"]].count(True) == 1
     files = [tmp_path / name for name in ("model", "items.csv", "held.csv")]

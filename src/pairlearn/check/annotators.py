@@ -33,6 +33,10 @@ RIVALS = (
     "outside of the interval; `pairlearn fit` lets the features decide whom to believe, and says "
     "the share too"
 )
+DEPENDENT = (
+    "the items of a pair were not drawn independently: the share of positives may lie outside of "
+    "the interval"
+)
 UNLIKE = (
     "similarities of independent pairs cannot average clearly below ½, so these tell no share of "
     "positives"
@@ -89,12 +93,15 @@ def check_annotators(answers: Answers) -> Iterator[Finding]:
         yield finding("answers-alone")
 
 
-def prior_caveats(answers: Answers, implied: PriorEstimate) -> list[str]:
+def prior_caveats(
+    answers: Answers, implied: PriorEstimate, *, dependent: bool = False
+) -> list[str]:
     """Reasons why the share of positives that similarities imply may be wrong."""
     used = {*answers.names[answers.comparable].tolist()}
     codes = {d.code for d in answers.crowd.doubts() if used.intersection(d.names)}
     leaning = codes & EXPLAINING or any(leans_of(answers, answers.infeasible()))
-    caveats = {LEANING: leaning, RIVALS: "rival-annotators" in codes, UNLIKE: too_unlike(implied)}
+    rivals, unlike = "rival-annotators" in codes, too_unlike(implied)
+    caveats = {LEANING: leaning, RIVALS: rivals, DEPENDENT: dependent, UNLIKE: unlike}
     return [text for text, holds in caveats.items() if holds]
 
 

@@ -86,14 +86,15 @@ def check(
     # On another scale, no other check of the values means anything.
     readable = not any(finding.code.endswith("-scale") for finding in ranges)
     infeasible = answers.infeasible() if readable else Infeasible()
+    findings = [*_items(answers, items), *ranges]
+    dependent = any(finding.code == "dependent-ends" for finding in findings)
     implied, caveats = None, []
     if readable and answers.comparable.sum() >= LEAST_ANSWERS:
         told = majority or answers.larger_class or "negative"
         if majority is None and prior is not None:
             told = "positive" if prior > 0.5 else "negative"
         implied = answers.implied_prior(told)
-        caveats = prior_caveats(answers, implied)
-    findings = [*_items(answers, items), *ranges]
+        caveats = prior_caveats(answers, implied, dependent=dependent)
     if answers.self_pairs.any():
         rows = np.flatnonzero(answers.self_pairs)
         findings.append(finding("self-pair", rows, answers.ids[answers.ends[rows, 0]]))
@@ -106,7 +107,7 @@ def check(
         findings += _prior(answers, implied, caveats, prior, majority)
         findings += check_comparisons(answers, prior)
     if len(answers):
-        findings += _graph(answers)
+        findings += _graph(answers, dependent)
         findings += _few(answers)
     if precision and not ranges:
         findings += _precision(answers, implied, caveats)
@@ -375,13 +376,13 @@ def _in_words(implied: PriorEstimate, side_known: bool) -> str:
     )
 
 
-def _graph(answers: Answers) -> Iterator[Finding]:
+def _graph(answers: Answers, dependent: bool) -> Iterator[Finding]:
     """How pairs share items, and what that means."""
     sizes, items = np.bincount(answers.component), len(answers.ids)
     once = int((answers.degree == 1).sum())
-    if once == items:
+    if once == items and not dependent:
         yield finding("independent-pairs")
-    else:
+    elif once < items:
         whole = "All items hang together"
         if len(sizes) > 1:
             whole = f"Pairs form {len(sizes):,} components, the largest of {sizes.max():,} items"

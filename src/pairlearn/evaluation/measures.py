@@ -26,8 +26,9 @@ CONFUSION = ("true_positive", "false_positive", "false_negative", "true_negative
 NAMED = tuple(name for name in MEASURES if name not in CONFUSION)
 FEW_PAIRS = 30
 EITHER_WAY = (
-    "the judgements do not tell which class is which, because the decisions have too little to do "
-    "with the classes: intervals hold both answers. More pairs, drawn at random, may tell"
+    "the judgements do not tell which class is which: there are too few, or the decisions have "
+    "little to do with the classes. Intervals hold both answers; more pairs, drawn at random, may "
+    "tell"
 )
 TWICE = (0.5, 2.0)
 """Slopes if annotators may be twice as sure as they should be, or half as sure."""
