@@ -10,9 +10,9 @@ DEMO := $(if $(wildcard $(STAMP)),$(STAMP),$(VENV)/.demo)
 # the environment says: without that every process compiles torch anew, seconds each.
 unexport PYTHONDONTWRITEBYTECODE
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile \
-  --constraint constraints.txt
+  --constraint packaging/constraints.txt
 
-.PHONY: demo test pytest test-long setup browser lint types docs bench fuzz release clean
+.PHONY: demo test pytest test-library test-studio test-bench test-long setup browser lint types docs bench fuzz release clean
 
 demo: $(DEMO)
 	@echo "== demo: learning from pairs of scikit-learn's digits"
@@ -29,6 +29,15 @@ test: lint browser
 pytest: $(STAMP) browser
 	@echo "== test: unit tests, property tests and doctests"
 	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "not long" -n 3 --dist loadfile --no-loadscope-reorder
+
+# A distribution alone; the library and the bench need no browser.
+test-library test-bench: $(STAMP)
+test-studio: $(STAMP) browser
+test-library: PARTS := tests src
+test-studio: PARTS := studio
+test-bench: PARTS := bench/tests bench/src
+test-library test-studio test-bench:
+	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "not long" -n 3 --dist loadfile $(PARTS)
 
 test-long: $(STAMP) browser
 	@echo "== test-long: soaks and sweeps at full size, new examples for property tests"
@@ -49,13 +58,13 @@ setup: $(STAMP)
 	@echo "== setup: $(VENV) is ready"
 
 # The stamp is newer than what it was made from, so a second run installs nothing.
-$(STAMP): pyproject.toml constraints.txt
-	@echo "== setup: creating $(VENV) and installing pairlearn with its tools"
+$(STAMP): pyproject.toml studio/pyproject.toml bench/pyproject.toml packaging/constraints.txt
+	@echo "== setup: creating $(VENV) and installing library, studio and bench with their tools"
 	@test -x $(BIN)/python || $(MAKE) --no-print-directory $(BIN)/python
-	@$(INSTALL) --editable ".[dev]"
+	@$(INSTALL) --editable ".[dev]" --editable ./studio --editable ./bench
 	@touch $@
 
-$(VENV)/.demo: pyproject.toml constraints.txt
+$(VENV)/.demo: pyproject.toml packaging/constraints.txt
 	@echo "== setup: creating $(VENV) and installing pairlearn with matplotlib"
 	@test -x $(BIN)/python || $(MAKE) --no-print-directory $(BIN)/python
 	@$(INSTALL) --editable ".[plot]"
@@ -80,22 +89,22 @@ browser:
 docs: $(STAMP)
 	@echo "== docs: building the site"
 	@$(BIN)/python -m sphinx -b html -q -n -W --keep-going -d build/doctrees docs build/docs
-	@$(BIN)/python tests/site_links.py build/docs
+	@$(BIN)/python docs/tests/site_links.py build/docs
 	@echo "== docs: build/docs/index.html"
 
 bench: $(STAMP)
-	@$(BIN)/python benchmarks/risk_overhead.py
+	@$(BIN)/python bench/speed/risk_overhead.py
 
 # Atheris looks for files that break a reader, some seconds each.
 fuzz: $(STAMP)
 	@$(INSTALL) --editable ".[fuzz]"
-	@$(BIN)/python benchmarks/fuzz.py --seconds $${SECONDS_EACH:-60}
+	@$(BIN)/python bench/speed/fuzz.py --seconds $${SECONDS_EACH:-60}
 
 # Wheel and sdist, each installed into an empty environment and tried outside the repository.
 release: $(STAMP)
 	@$(INSTALL) --editable ".[release]"
 	@rm -rf dist
-	@$(BIN)/python -m build --outdir dist .
+	@for part in . studio bench; do $(BIN)/python -m build --outdir dist $$part || exit 1; done
 	@$(BIN)/python -m twine check --strict dist/*
 	@$(BIN)/python tests/try_package.py dist
 

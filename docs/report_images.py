@@ -3,8 +3,8 @@
     python docs/report_images.py
 
 Needs Chromium and the tools of the tests. The page about a model is what the commands of that guide
-write, the one about the benchmark is made from `results/`. Each picture carries the numbers that it
-was made from, which the tests compare with the current output of the commands.
+write, the one about the benchmark is made from `bench/results/`. Each picture carries
+the numbers that it was made from, which the tests compare with the current output of the commands.
 """
 
 from __future__ import annotations

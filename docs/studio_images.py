@@ -16,7 +16,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
 from browser import chromium, live_studio, make_project, open_link, settled
-from pairlearn.studio import Answer, Project, Store
+from pairlearn_studio import Answer, Project, Store
 
 IMAGES = Path(__file__).parent / "images"
 NAMES = ("Ann Weber", "Bo Lind", "Chen Yu")

@@ -1,78 +1,8 @@
-"""What tests of several files share."""
-
-from __future__ import annotations
+"""Settings of the library's tests."""
 
 import multiprocessing
-import os
-from collections.abc import Iterator
-from pathlib import Path
-from typing import TYPE_CHECKING
 
-import pytest
-from hypothesis import HealthCheck, settings
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Browser
-
-    from browser import Desk
-
-# Small products are slower on several threads and differ less on one; figures need no screen.
-os.environ.setdefault("OMP_NUM_THREADS", "1")
-os.environ.setdefault("MPLBACKEND", "agg")
-
-# A busy machine is no reason to fail, and what passed once passes again. New examples are tried
-# by `make test-long`, with --hypothesis-profile=explore.
-explore = settings(deadline=None, derandomize=False, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("explore", explore)
-settings.register_profile("steady", explore, derandomize=True)
-settings.load_profile("steady")
+from sessions import same_draws as same_draws
 
 # Processes are forked from one that has everything imported, so that they start at once.
-multiprocessing.set_forkserver_preload(
-    [
-        "pairlearn.cli.annotate",
-        "pairlearn.cli.fit",
-        "pairlearn.studio.ask",
-        "pairlearn.studio.exchange",
-        "pairlearn.studio.server",
-        "pairlearn.estimators",
-        "pairlearn.paper",
-        "studio_processes",
-    ]
-)
-
-
-def pytest_runtest_setup() -> None:
-    """Draw the same numbers whichever tests ran before in the same process."""
-    import torch
-
-    torch.manual_seed(0)
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """Chromium; while it is open no other event loop can run, so that it closes with a module."""
-    from browser import chromium
-
-    with chromium() as opened:
-        yield opened
-
-
-@pytest.fixture
-def bare(browser: Browser, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Desk]:
-    """A desk with an empty page; a parameter changes the project, or the browser's context."""
-    from browser import Desk, live_studio, make_project
-
-    changes = getattr(request, "param", {})
-    options = {"pairs": 12, "names": ("Ann", "Bob"), "overlap": 2} | changes.get("project", {})
-    _, tokens, boss = make_project(tmp_path / "p", **options)
-    context = {"viewport": {"width": 1280, "height": 860}} | changes.get("context", {})
-    with live_studio(tmp_path / "p") as studio, browser.new_context(**context) as opened:
-        yield Desk(studio, tokens | {"boss": boss}, opened.new_page())
-
-
-@pytest.fixture
-def desk(bare: Desk) -> Desk:
-    """With Ann's page, past the tutorial."""
-    bare.open("Ann")
-    return bare
+multiprocessing.set_forkserver_preload(["pairlearn.cli.fit", "pairlearn.estimators"])

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from typer.testing import CliRunner, Result
 
 from pairlearn.cli import app
-from pairlearn.data.simulation import Simulation, simulate
 from pairlearn.estimators import PairClassifier
+from pairlearn.simulation import Simulation, simulate
 from pairlearn.tables import ItemTable
 
 

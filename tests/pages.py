@@ -22,7 +22,7 @@ from typer.testing import CliRunner
 
 from pairlearn.cli import app
 
-EXAMPLES = Path(__file__).parents[1] / "examples"
+EXAMPLES = Path(__file__).parents[1] / "docs" / "examples"
 LEFT_OUT = "…"
 _NUMBER = re.compile(r"(?<![\w.])[-−+±]?(?:\d[\d,]*\.?\d*|\.\d+)(?![\w])")
 

@@ -20,8 +20,8 @@ from sklearn.linear_model import LogisticRegression
 from model_folders import answer, run
 from pairlearn import Judgements, PairClassifier, kinds
 from pairlearn.check import check
-from pairlearn.data.simulation import simulate
 from pairlearn.estimators import fit_file
+from pairlearn.simulation import simulate
 from pairlearn.tables import PairTable, read_items, read_pairs, write_pairs
 from pairlearn.tables.pairs import pair_columns
 

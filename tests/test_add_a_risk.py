@@ -1,4 +1,4 @@
-"""The risk that examples/add_a_risk.md adds works as it is printed there.
+"""The risk that docs/extend/add_a_risk.md adds works as it is printed there.
 
 The code is taken from the page and put through the checks that one row in
 tests/test_risks.py would start.
@@ -22,7 +22,7 @@ from pairlearn.losses import LOSSES
 from pairlearn.risks import RISKS
 from test_risks import expected_partial_risks, world
 
-PAGE = Path(__file__).parents[1] / "examples" / "add_a_risk.md"
+PAGE = Path(__file__).parents[1] / "docs" / "extend" / "add_a_risk.md"
 TEXT = PAGE.read_text(encoding="utf-8")
 
 
@@ -89,7 +89,7 @@ from pairlearn.risks import RISKS
 Halfway.look = ("#123456", "#abcdef", "h")
 RISKS["halfway"] = Halfway
 from pairlearn.comparison import default_methods
-from pairlearn.paper import GRIDS, Method
+from pairlearn_bench import GRIDS, Method
 from pairlearn.style import method_style
 assert default_methods()[-3:] == ("halfway-abs", "halfway-relu", "halfway-none")
 assert {{r.method for r in GRIDS["accuracy"].runs()}} >= {{"halfway-abs", "supervised"}}

@@ -12,7 +12,7 @@ from pairlearn.annotators.link import Link
 from pairlearn.comparison import compare
 from pairlearn.evaluation import plausible
 from pairlearn.judgements import Judgements
-from pairlearn.studio.records import LEVELS
+from pairlearn_studio.records import LEVELS
 
 PAIRS = 400
 

@@ -16,11 +16,12 @@ from pairlearn import PairClassifier, PairLabels
 from pairlearn.annotators import Crowd
 from pairlearn.annotators.manner import Manner
 from pairlearn.check import check
-from pairlearn.cli import annotate_exchange, app
+from pairlearn.cli import app
 from pairlearn.cli.fit_output import warnings_of
-from pairlearn.data.simulation import simulate
 from pairlearn.judgements import Judgements
+from pairlearn.simulation import simulate
 from pairlearn.tables import PairTable
+from pairlearn_studio.cli import exchange as annotate_exchange
 from studio_client import annotate
 from test_check import codes, find
 

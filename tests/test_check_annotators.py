@@ -11,8 +11,8 @@ from pairlearn import PairClassifier, PairLabels
 from pairlearn.annotators import Crowd
 from pairlearn.annotators.measurement import fair
 from pairlearn.check import check
-from pairlearn.data.simulation import simulate
 from pairlearn.judgements import Judgements
+from pairlearn.simulation import simulate
 from pairlearn.tables import ItemTable, PairTable
 from test_check import codes, find, table
 

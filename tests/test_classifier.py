@@ -11,11 +11,11 @@ from sklearn.linear_model import LogisticRegression
 from torch import nn
 
 from pairlearn import PairLabels
-from pairlearn.data.simulation import simulate
 from pairlearn.estimators import PairClassifier, PriorMismatchWarning
 from pairlearn.estimators.table import FewPairsWarning
 from pairlearn.judgements import Judgements
 from pairlearn.models import MLP
+from pairlearn.simulation import simulate
 from pairlearn.tables import ItemTable, PairTable
 
 SLOPE = np.array([3.0, -2.0, 0.0])

@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 from pairlearn import Judgements, PairLabels
 from pairlearn.check import check
 from pairlearn.cli import app
-from pairlearn.data.simulation import simulate
 from pairlearn.estimators import PairClassifier
+from pairlearn.simulation import simulate
 from pairlearn.tables import ItemTable, PairTable, TableError
 
 RNG = np.random.default_rng(0)

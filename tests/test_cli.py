@@ -17,7 +17,7 @@ from model_folders import answer, fitted, plain, run, simulated
 from pairlearn import cli
 from pairlearn.check import plan as make_plan
 from pairlearn.cli import app
-from pairlearn.data.simulation import simulate
+from pairlearn.simulation import simulate
 from pairlearn.tables import PairTable, read_items, read_pairs, write_pairs
 
 BOTH = "left,right,similarity,difference\n"

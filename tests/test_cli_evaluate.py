@@ -14,9 +14,9 @@ from model_folders import answer, fitted, plain, probability, run, simulated
 from pairlearn import PairLabels
 from pairlearn import evaluate as evaluate_arrays
 from pairlearn.comparison import compare as compare_methods
-from pairlearn.data.simulation import Simulation, simulate
 from pairlearn.estimators import PairClassifier
 from pairlearn.evaluation import choose_threshold, sensitivity
+from pairlearn.simulation import Simulation, simulate
 from pairlearn.tables import PairTable, write_pairs
 
 HEADER = "left,right,similarity,difference\n"

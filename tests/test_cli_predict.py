@@ -19,8 +19,8 @@ from sklearn.linear_model import LogisticRegression
 from model_folders import answer, fitted, plain, probability, run, simulated
 from pairlearn import progress as bars
 from pairlearn.cli.models import rows_in
-from pairlearn.data.simulation import Simulation
 from pairlearn.estimators import PairClassifier, files, predict_file
+from pairlearn.simulation import Simulation
 from pairlearn.tables import ItemTable, write_items
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from model_folders import fitted, run, simulated
-from pairlearn.data.simulation import simulate
+from pairlearn.simulation import simulate
 
 BOTH = "left,right,similarity,difference\n"
 FILES = {

@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from torch import nn
 
 from pairlearn import PairClassifier, PairLabels, comparison
-from pairlearn.annotators import add_noise
 from pairlearn.comparison import Decide, compare, default_methods
-from pairlearn.data.simulation import simulate
 from pairlearn.estimators import PriorMismatchWarning
 from pairlearn.evaluation import estimate_accuracy
 from pairlearn.evaluation.decisions import rank
 from pairlearn.evaluation.judged import largest_deviation
+from pairlearn.simulation import simulate
+from pairlearn_bench.simulated import add_noise
 
 QUICK: dict[str, Any] = {
     "model": "linear",

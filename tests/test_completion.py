@@ -19,8 +19,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 from pairlearn import Judgements, PairLabels
-from pairlearn.annotators import add_noise
 from pairlearn.estimators.completion import Targets, complete_and_fit
+from pairlearn_bench.simulated import add_noise
 
 NAN = float("nan")
 inner = st.floats(0.01, 0.99)

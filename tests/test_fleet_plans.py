@@ -3,11 +3,11 @@
 import pytest
 import torch
 
-from pairlearn.data import load
-from pairlearn.paper import GRIDS, Run
-from pairlearn.paper import execute as planning
-from pairlearn.paper.benchmark import Benchmark
-from pairlearn.paper.execute import execute
+from pairlearn_bench import GRIDS, Run
+from pairlearn_bench import execute as planning
+from pairlearn_bench.benchmark import Benchmark
+from pairlearn_bench.data import load
+from pairlearn_bench.execute import execute
 
 
 def make(method="likelihood-abs", **fields):

@@ -1,9 +1,9 @@
 """Kept inputs; valid files cut off, overwritten or changed; valid files with odd content.
 
 ``fuzz/corpus/READER/NAME`` are the kept inputs, ``found-…`` those that failed once, many of them
-found by `benchmarks/fuzz.py`. The harnesses in ``fuzz`` assert that a reader returns a valid object
-that round-trips, or raises the documented error, and changes no file. A file whose format has a
-length is never accepted if it was cut off.
+found by `bench/speed/fuzz.py`. The harnesses in ``fuzz`` assert that a reader returns a valid
+object that round-trips, or raises the documented error, and changes no file. A file whose format
+has a length is never accepted if it was cut off.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pyarrow import parquet
 
 from fuzz import READERS
 from fuzz.sandbox import MARK, limits
-from pairlearn.data import sources
+from pairlearn_bench.data import sources
 
 CORPUS = Path(__file__).parent / "fuzz" / "corpus"
 KEPT = sorted(CORPUS.glob("*/*"))

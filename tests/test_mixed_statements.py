@@ -11,9 +11,9 @@ import pytest
 
 from model_folders import answer, plain, run
 from pairlearn import Judgements, PairClassifier, kinds
-from pairlearn.data.simulation import simulate
 from pairlearn.estimators.measuring import FitCheckpoints, Measured, fit_and_measure
 from pairlearn.estimators.table import Table, with_groups
+from pairlearn.simulation import simulate
 from pairlearn.tables import write_items, write_pairs
 
 SOURCE = Path(kinds.__file__).parents[1]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import importlib
 import re
 import subprocess
 import sys
@@ -13,7 +12,6 @@ import pytest
 import torch
 
 import pairlearn
-from pairlearn.old_names import MOVED, OldNames
 
 ROOT = Path(__file__).parents[1]
 SOURCE = Path(pairlearn.__file__).parent
@@ -30,9 +28,8 @@ def test_import_is_light() -> None:
     heavy = ("sklearn", "matplotlib", "pyarrow", "typer", "rich", "PIL", "pandas")
     every = "from pairlearn import PairLabels, estimate_prior, evaluate, make_risk"
     assert loaded_after("import pairlearn", "torch", "numpy", "starlette", *heavy) == []
-    assert loaded_after("import pairlearn.tables, pairlearn.data", "torch", "scipy", *heavy) == []
-    paper = "import pairlearn.paper, pairlearn.paper.figures"
-    assert loaded_after(f"{every}\n{paper}", "torch", "scipy", *heavy) == ["torch"]
+    assert loaded_after("import pairlearn.tables", "torch", "scipy", *heavy) == []
+    assert loaded_after(every, "torch", "scipy", *heavy) == ["torch"]
 
 
 def test_public_names_are_found() -> None:
@@ -44,39 +41,6 @@ def test_public_names_are_found() -> None:
         _ = pairlearn.make_rsik
     with pytest.raises(ImportError, match="make_rsik"):
         exec("from pairlearn import make_rsik")
-
-
-OLD = {
-    "annotate": ["Project", "Store", "StoreError"],
-    "annotate.models": ["ChatEndpoint", "Seat", "fill"], "annotate.server": ["make_app", "serve"],
-    "bounds": ["estimation_error"], "data.registry": ["get_spec"], "datasets": ["load"],
-    "diagnostics": ["check"], "paper.bounds.quantities": ["linear_rademacher"],
-    "paper.bounds.theorems": ["estimation_error"], "paper.theory.run": ["compute_theory"],
-    "estimators.pair_files": ["PairFile"],
-    "estimators.pairwise": ["PairwiseTransformer"], "experiments": ["get_grid"],
-    "experiments.execute": ["execute"], "experiments.report": ["build_report"],
-    "experiments.theory": ["compute_theory"], "pages": ["write_page"],
-    "planning": ["plan", "plan_from_pilot"], "reporting": ["build_report"],
-    "sampling": ["sample_pairs", "stream"], "simulation": ["simulate"],
-    "studio.backups": ["restore"], "studio.export": ["judgements"],
-    "studio.forecast": ["Forecast", "choose_pairs"], "studio.known": ["LEVELS", "near"],
-    "studio.stored": ["Stored"],
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", OLD)
-def test_modules_are_found_by_their_old_names(name: str) -> None:
-    sys.modules.pop(f"pairlearn.{name}", None)
-    with pytest.warns(
-        FutureWarning, match=f"{name} will go in .* now in pairlearn.{MOVED[name][0]}"
-    ):
-        old = importlib.import_module(f"pairlearn.{name}")
-    homes = [importlib.import_module(f"pairlearn.{home}") for home in MOVED[name]]
-    for home, public in zip(homes * len(OLD[name]), OLD[name], strict=False):
-        assert getattr(old, public) is getattr(home, public)
-    with pytest.raises(ModuleNotFoundError):
-        importlib.import_module(f"pairlearn.{name}.no_such")
-    assert OldNames().find_spec(name) is None  # that would be somebody else's
 
 
 RUN = """

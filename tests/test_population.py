@@ -11,15 +11,15 @@ from sklearn.datasets import load_digits
 
 from model_folders import answer
 from pairlearn import Judgements, PairClassifier, PairLabels
-from pairlearn.data.sampling import sample_pairs
-from pairlearn.data.simulation import simulate
 from pairlearn.estimators import KnownClassesWarning, PriorMismatchWarning, cross_fitting
 from pairlearn.estimators.population import guiding_prior, larger_class
 from pairlearn.evaluation import estimate_accuracy
 from pairlearn.risks import PairLikelihood
+from pairlearn.simulation import simulate
 from pairlearn.tables import ItemTable, PairTable, write_items, write_pairs
 from pairlearn.training import Group, Member, Objective
 from pairlearn.training.ranks import ALONE
+from pairlearn_bench.data.sampling import sample_pairs
 
 N = 300
 

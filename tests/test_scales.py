@@ -12,7 +12,7 @@ import pytest
 from model_folders import plain, run
 from pairlearn import PairClassifier, PairLabels
 from pairlearn.check import check
-from pairlearn.data.simulation import simulate
+from pairlearn.simulation import simulate
 from pairlearn.tables import ItemTable, PairTable, read_pairs, write_items, write_pairs
 from pairlearn.tables.scales import Scale, rescale
 

@@ -15,19 +15,19 @@ import pytest
 import torch
 
 from pairlearn import Judgements, PairClassifier, make_risk
-from pairlearn.data import load
 from pairlearn.kinds import code
 from pairlearn.losses import LOSSES, make_loss
-from pairlearn.paper import GRIDS, Record, headline_counts, summarize
-from pairlearn.paper.benchmark import Benchmark, annotator_of
-from pairlearn.paper.execute import plan_fleets
-from pairlearn.paper.statements import STATEMENTS, make_statements, positive_share
-from pairlearn.paper.tables import siblings_table
 from pairlearn.risks import SIBLINGS, contract, pair_moments
 from pairlearn.training import Group, Member
 from pairlearn.training.objective import Objective
 from pairlearn.training.ranks import ALONE
 from pairlearn.training.trainer import bind_risk
+from pairlearn_bench import GRIDS, Record, headline_counts, summarize
+from pairlearn_bench.benchmark import Benchmark, annotator_of
+from pairlearn_bench.data import load
+from pairlearn_bench.execute import plan_fleets
+from pairlearn_bench.statements import STATEMENTS, make_statements, positive_share
+from pairlearn_bench.tables import siblings_table
 from paper_results import accurate
 from test_risks import World, world
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pairlearn.data.simulation import Simulation, simulate
+from pairlearn.simulation import Simulation, simulate
 from pairlearn.tables import read_items, read_pairs
 
 

@@ -1,6 +1,6 @@
 """Text inserted into a page before it is parsed, and links between files of the repository.
 
-    ```{repository-page} results/README.md
+    ```{repository-page} bench/results/README.md
     ```
 
 A directive could not do this: the headings it inserts would not nest among those of the page.
@@ -26,9 +26,9 @@ from sphinx.application import Sphinx
 from typer.cli import get_docs_for_click
 
 from pairlearn.cli import app as command_line
-from pairlearn.paper import read_sources
-from pairlearn.paper.cells import dataset_title
-from pairlearn.paper.page import EXPLAINED, TITLES, cells_page
+from pairlearn_bench import read_sources
+from pairlearn_bench.cells import dataset_title
+from pairlearn_bench.page import EXPLAINED, TITLES, cells_page
 
 README = Path(__file__).resolve().parents[2] / "README.md"
 _BLOCK = re.compile(r"^```\{([\w-]+)\} *(\S*)\n```$", re.MULTILINE)
@@ -104,8 +104,8 @@ def repository_page(name: str, place: Place) -> str:
 
 def results_table(grid: str, place: Place) -> str:
     """Every cell of an experiment beside the published one, to sort and to filter."""
-    place.file(f"results/runs/{grid}.parquet")
-    sources = _sources(place.root / "results")
+    place.file(f"bench/results/runs/{grid}.parquet")
+    sources = _sources(place.root / "bench/results")
     records = [record for source in sources if source.grid == grid for record in source.records]
     return f"```{{raw}} html\n{cells_page(grid, records)}\n```"
 

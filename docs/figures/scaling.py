@@ -1,7 +1,7 @@
 """The picture of the scaling guide.
 
-Draw it again with ``python docs/figures/scaling.py``: it reads results/scaling/*.csv and writes
-docs/images/scaling-curves.svg. Functions take the axes that they draw on.
+Draw it again with ``python docs/figures/scaling.py``: it reads bench/results/scaling/*.csv and
+writes docs/images/scaling-curves.svg. Functions take the axes that they draw on.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from pairlearn.style import BLUE, GREEN, ORANGE, PURPLE, STYLE, YELLOW
 
 ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "benchmarks"))
+sys.path.insert(0, str(ROOT / "bench" / "speed"))
 
 from scaling import FOLDER, FULL, HELD_OUT_MODELS, HELD_OUT_PAIRS, Points, least, line  # noqa: E402
 

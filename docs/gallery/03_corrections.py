@@ -14,8 +14,8 @@ import matplotlib.pyplot as plt
 import torch
 
 from pairlearn import make_risk
-from pairlearn.data.simulation import simulate
 from pairlearn.models import MLP
+from pairlearn.simulation import simulate
 from pairlearn.style import GREY, STYLE, label_axes, method_style
 
 plt.rcParams.update(STYLE)

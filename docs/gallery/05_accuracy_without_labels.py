@@ -14,7 +14,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from pairlearn import estimate_accuracy
-from pairlearn.data.simulation import simulate
+from pairlearn.simulation import simulate
 from pairlearn.style import BLUE, GREY, STYLE, label_axes
 
 plt.rcParams.update(STYLE)

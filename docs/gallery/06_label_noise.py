@@ -17,10 +17,10 @@ import numpy as np
 import torch
 
 from pairlearn import make_risk
-from pairlearn.annotators import add_noise
-from pairlearn.data.simulation import simulate
 from pairlearn.models import MLP
+from pairlearn.simulation import simulate
 from pairlearn.style import STYLE, label_axes, method_style
+from pairlearn_bench.simulated import add_noise
 
 plt.rcParams.update(STYLE)
 

@@ -13,8 +13,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from pairlearn import PairClassifier
-from pairlearn.data.simulation import simulate
 from pairlearn.models import MLP
+from pairlearn.simulation import simulate
 from pairlearn.style import BLUE, ORANGE, STYLE, label_axes
 
 plt.rcParams.update(STYLE)

@@ -7,8 +7,6 @@ An annotator makes two soft statements about a pair (x, x'): how likely both are
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-import pairlearn.old_names  # noqa: F401  (registers the deprecated names)
-
 if TYPE_CHECKING:
     from pairlearn.estimators import PairClassifier
     from pairlearn.evaluation import AccuracyEstimate, estimate_accuracy, evaluate
@@ -27,7 +25,7 @@ if TYPE_CHECKING:
         make_risk,
     )
 
-__version__ = "0.2.0"
+__version__ = "0.3.0.dev0"
 
 __all__ = [
     "AccuracyEstimate",

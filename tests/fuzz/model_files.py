@@ -16,12 +16,18 @@ from torch import Tensor, nn
 
 from fuzz.mutation import json_mutation, line_mutation
 from fuzz.sandbox import MARK, Broken, attempt, folder, harness, parts, same
-from pairlearn.data import Dataset, DatasetCorruptError, DatasetSpec, get_spec, write_npz_atomically
-from pairlearn.data.loading import read_folder, read_npz, to_arrays
 from pairlearn.estimators import PairClassifier
 from pairlearn.estimators.folder_format import ModelFolderError
-from pairlearn.paper.runs import Record, StoreError
-from pairlearn.paper.store import RunStore
+from pairlearn_bench.data import (
+    Dataset,
+    DatasetCorruptError,
+    DatasetSpec,
+    get_spec,
+    write_npz_atomically,
+)
+from pairlearn_bench.data.loading import read_folder, read_npz, to_arrays
+from pairlearn_bench.runs import Record, StoreError
+from pairlearn_bench.store import RunStore
 
 # ---- model folders ----------------------------------------------------------------------------
 

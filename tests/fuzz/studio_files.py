@@ -16,16 +16,16 @@ import msgspec
 from fuzz.mutation import json_mutation
 from fuzz.sandbox import Broken, attempt, folder, harness, listing, same
 from fuzz.table_files import CSV, written
-from pairlearn.studio.ask import AnswerCache, ModelError
-from pairlearn.studio.changes import Changes
-from pairlearn.studio.endpoint import Reply, TransientError, error_text, read_reply
-from pairlearn.studio.exchange import Statement, _import
-from pairlearn.studio.items import Items
-from pairlearn.studio.judges import answer_shares
-from pairlearn.studio.label_studio import LabelStudioError, read_label_studio
-from pairlearn.studio.project import Plan, Project, ProjectError
-from pairlearn.studio.store import Store
-from pairlearn.studio.store_file import StoreError, migrate
+from pairlearn_studio.ask import AnswerCache, ModelError
+from pairlearn_studio.changes import Changes
+from pairlearn_studio.endpoint import Reply, TransientError, error_text, read_reply
+from pairlearn_studio.exchange import Statement, _import
+from pairlearn_studio.items import Items
+from pairlearn_studio.judges import answer_shares
+from pairlearn_studio.label_studio import LabelStudioError, read_label_studio
+from pairlearn_studio.project import Plan, Project, ProjectError
+from pairlearn_studio.store import Store
+from pairlearn_studio.store_file import StoreError, migrate
 
 
 def keys(*names: str) -> list[bytes]:

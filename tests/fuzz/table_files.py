@@ -10,7 +10,6 @@ from unittest import mock
 import numpy as np
 
 from fuzz.sandbox import READERS, Broken, Harness, attempt, folder, harness, same
-from pairlearn.studio.exchange import judgements_of, read_preferences
 from pairlearn.tables import (
     ItemEncoder,
     ItemTable,
@@ -25,6 +24,7 @@ from pairlearn.tables import (
     write_pairs,
 )
 from pairlearn.tables.read import Labelled, read_labelled
+from pairlearn_studio.exchange import judgements_of, read_preferences
 
 TABLES: dict[str, Any] = {
     "pairs": (read_pairs, iter_pairs, write_pairs),

@@ -24,7 +24,7 @@ from typer.testing import CliRunner
 
 from pairlearn import PairClassifier
 from pairlearn.cli import app
-from pairlearn.data.simulation import simulate
+from pairlearn.simulation import simulate
 
 HERE = Path(__file__).parent
 FIT = {"epochs": 4, "batch_size": 32, "learning_rate": 0.01, "precision": "float64",

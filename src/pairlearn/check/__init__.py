@@ -1,7 +1,7 @@
 """Check judgements before learning from them, and plan how many to collect.
 
 >>> from pairlearn.check import check
->>> from pairlearn.data.simulation import simulate
+>>> from pairlearn.simulation import simulate
 >>> check(simulate(pairs=200).pairs).ok
 True
 """

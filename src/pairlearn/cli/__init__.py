@@ -7,12 +7,12 @@ from typing import Annotated
 import typer
 
 from pairlearn import __version__
-from pairlearn.cli import annotate, bench
 from pairlearn.cli.command import register
 from pairlearn.cli.evaluate import evaluate, report
 from pairlearn.cli.fit import fit
 from pairlearn.cli.models import compare, export, predict
 from pairlearn.cli.pairs import check, plan, prior, split
+from pairlearn.cli.plugins import Root
 from pairlearn.cli.samples import demo, simulate
 
 __all__ = ["app", "main"]
@@ -44,8 +44,7 @@ def options(
 
 register(app, demo, simulate, check, prior, split, fit, evaluate)
 register(app, report, compare, predict, plan, export)
-app.add_typer(annotate.app, name="annotate")
-app.add_typer(bench.app, name="bench")
+app.info.cls = Root
 
 
 def main() -> None:

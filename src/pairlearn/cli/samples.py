@@ -26,7 +26,7 @@ def demo(*, out: Path = Path("demo.png"), seed: Seed = 0) -> Output:
     For example:
       pairlearn demo --seed 1 --out demo.png
     """
-    from pairlearn.paper.walkthrough import METHODS, PRIOR, draw_demo, run_demo
+    from pairlearn.demo import METHODS, PRIOR, draw_demo, run_demo
     from pairlearn.report.figures import save_figure
 
     check_suffix("--out", out, *FIGURES)
@@ -50,7 +50,7 @@ def demo(*, out: Path = Path("demo.png"), seed: Seed = 0) -> Output:
 
 @dataclass(frozen=True)
 class Simulated:
-    """Options of a simulation: parameters of `pairlearn.data.simulation.simulate`.
+    """Options of a simulation: parameters of `pairlearn.simulation.simulate`.
 
     Parameters
     ----------
@@ -122,7 +122,7 @@ def simulate(
       pairlearn simulate cancer --from breast-cancer --pairs 200 \\
         --annotators 3 --repeated 0.3
     """  # noqa: D301
-    from pairlearn.data.simulation import simulate as make
+    from pairlearn.simulation import simulate as make
 
     check_absent(folder, f"items.{format}", f"pairs.{format}", "truth.csv", force=force)
     made = make(source, also=_shares(also or []), **vars(options))

@@ -1,7 +1,7 @@
 """Models fitted to parts of the pairs choose the model, the annotators to believe and the epoch.
 
 With 40 to 200 pairs a linear model is often better than a network, as on wine, and often not, as
-on two moons (`benchmarks/worth.py`). The choice depends on how often the linear model is right
+on two moons (`bench/speed/worth.py`). The choice depends on how often the linear model is right
 about held-out pairs (both alike, or which one is positive), compared to the annotator: if it comes
 near, there is nothing to gain. A direct comparison with a network favours the network too often by
 chance, and by likelihood nearly always: it imitates the annotator better.

@@ -3,7 +3,7 @@
 With few pairs and many items, posteriors are spread over a graph of nearest neighbours: each item
 takes over the mean of its neighbours, and items in statements keep their completed targets (label
 propagation: Zhou et al., NeurIPS 2003). The result joins the statements as soft labels. Measured by
-`benchmarks/unjudged.py`.
+`bench/speed/unjudged.py`.
 """
 
 from __future__ import annotations

@@ -89,7 +89,7 @@ def fit_file(
     --------
     >>> import tempfile
     >>> from pairlearn.estimators import PairClassifier
-    >>> from pairlearn.data.simulation import simulate
+    >>> from pairlearn.simulation import simulate
     >>> from pairlearn.tables import write_items, write_pairs
     >>> simulated = simulate(pairs=200)
     >>> with tempfile.TemporaryDirectory() as folder:

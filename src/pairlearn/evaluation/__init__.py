@@ -4,7 +4,7 @@ Everything here is *as the annotator sees it*: with a calibrated annotator the e
 are those of the true classes. The classifier must not have been trained on the pairs.
 Simulated with 500 pairs and a calibrated annotator, 95% intervals of the accuracy cover
 in 94 to 96% of tables, for priors 0.1 to 0.5 and errors of 2% and 12% of every kind
-(``benchmarks/coverage.py``).
+(``bench/speed/coverage.py``).
 """
 
 from pairlearn.evaluation.curves import CalibrationCurve as CalibrationCurve

@@ -228,7 +228,7 @@ def build_report(measured: Measured) -> str:
     --------
     >>> from pairlearn.estimators import PairClassifier
     >>> from pairlearn.report import measure
-    >>> from pairlearn.data.simulation import simulate
+    >>> from pairlearn.simulation import simulate
     >>> data, other = simulate(pairs=120, seed=0), simulate(pairs=120, seed=1)
     >>> pairs, labels = other.items.features[other.pairs.ids()], other.pairs.labels()
     >>> model = PairClassifier(model="linear", epochs=5, random_state=0).fit(pairs, labels)

@@ -365,7 +365,7 @@ def _read_pixels(path: Path) -> bytes:
     try:
         from PIL import Image, ImageOps
     except ImportError:
-        raise missing_extra("data", "Pillow", "reading images") from None
+        raise missing_extra("images", "Pillow", "reading images") from None
     try:
         with Image.open(path) as image:
             upright = ImageOps.exif_transpose(image).convert("RGB")

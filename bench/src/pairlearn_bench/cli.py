@@ -1,0 +1,450 @@
+"""``pairlearn bench``: run the paper's experiments and show the results."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterable
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from pairlearn import __version__
+from pairlearn.cli.command import INTERRUPTED, CommandError, Output, command, counted, register
+from pairlearn.cli.options import FIGURES, Seed, check_new_file, check_suffix, parse_names
+from pairlearn.progress import bar
+
+if TYPE_CHECKING:
+    from pairlearn_bench import Cell, Record, Run, RunStore, Selection, Source
+
+Subset = Literal["paper", "stratified"]
+GridName = Literal["accuracy", "gamma", "limited", "robustness", "siblings"]
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """A selection of the runs of one experiment, and their store.
+
+    The defaults are those of what is run; of what is read all is shown.
+
+    Parameters
+    ----------
+    grid
+        The experiment.
+    store
+        File of finished runs, .jsonl; to read, also a folder of such files, or their export to
+        Parquet. [default: runs/GRID.jsonl]
+    datasets
+        Data sets, separated by commas. [default to run: those of the paper]
+    priors
+        Class priors, separated by commas. [default to run: those of the paper]
+    seeds
+        How many seeds (5 is 0 to 4), or a range 3-5, or a list 0,2. [default to run: 5]
+    epochs
+        Epochs of every training. [default to run: those of the paper]
+    methods
+        Methods such as likelihood-abs, separated by commas. [default to run: all]
+    fractions
+        Shares of the pairs, separated by commas. [default to run: 0.1 to 1 if limited, else 1]
+    model
+        One of mlp, mlp-bn, mlp-small, linear, resnet34, resnet32. [default to run: by the data set]
+    annotator
+        One of paper, calibrated. [default to run: paper]
+    images
+        CIFAR-10's: proper, or published, scrambled as in the public code. [default to run: proper]
+    """
+
+    grid: Annotated[GridName, typer.Argument()]
+    store: Path | None = None
+    datasets: str | None = None
+    priors: str | None = None
+    seeds: str | None = None
+    epochs: int | None = None
+    methods: str | None = None
+    fractions: str | None = None
+    model: str | None = None
+    annotator: str | None = None
+    images: str | None = None
+
+    def selection(self) -> Selection:
+        """The selection from the experiment."""
+        from pairlearn_bench import Selection
+
+        fields = dict(vars(self))
+        del fields["grid"], fields["store"]
+        return Selection.parse(**fields)
+
+    def runs(self) -> list[Run]:
+        """The selected runs; an error if there are none."""
+        from pairlearn_bench import GRIDS
+
+        runs = self.selection().of(GRIDS[self.grid]).runs()
+        if not runs:
+            raise ValueError(
+                "no runs are selected, or no selected method is defined at a selected prior"
+            )
+        return runs
+
+    @property
+    def path(self) -> Path:
+        """The file, or to read also the folder, of finished runs."""
+        return self.store or Path("runs", f"{self.grid}.jsonl")
+
+    def open_store(self) -> RunStore:
+        """The store to add finished runs to."""
+        from pairlearn_bench import RunStore
+
+        if self.path.is_dir():
+            example = self.path / f"{self.grid}.jsonl"
+            raise ValueError(f"--store {self.path} is a folder; give a file, such as {example}")
+        check_suffix("--store", self.path, ".jsonl")
+        return RunStore(self.path)
+
+    def stored(self) -> list[Record]:
+        """All finished runs, of one file or of the files of this experiment."""
+        from pairlearn_bench import read_sources
+
+        if self.path.is_dir() or self.path.suffix != ".jsonl":
+            sources = read_sources([self.path])
+            return [r for source in sources if source.grid == self.grid for r in source.records]
+        return list(self.open_store())
+
+    def records(self) -> list[Record]:
+        """The selected runs that are finished; an error if there are none."""
+        from pairlearn_bench import GRIDS
+
+        stored = self.stored()
+        records = self.selection().records(GRIDS[self.grid], stored)
+        if not records:
+            others = self.others(record.run for record in stored)
+            command = f"`pairlearn bench run {self.grid}`"
+            has = f"has no such runs, but {others}" if others else "has no such runs"
+            raise ValueError(f"{self.path} {has}; {command} with the same options makes them")
+        return records
+
+    def others(self, stored: Iterable[Run]) -> str:
+        """How many of these runs are not selected to be run, and what sets them apart."""
+        runs = self.runs()
+        if not (others := set(stored).difference(runs)):
+            return ""
+        apart = _differences(others, runs)
+        return f"{counted(len(others), 'other run')}{f': {apart}' if apart else ''}"
+
+
+@command("bench run", RunOptions)
+def run(
+    options: RunOptions,
+    *,
+    data: Annotated[Path | None, typer.Option(envvar="PAIRLEARN_DATA")] = None,
+    device: Literal["auto", "cpu", "cuda"] = "auto",
+    precision: Literal["float32", "tf32", "bf16"] = "float32",
+    workers: Annotated[int | None, typer.Option(min=1)] = None,
+    checkpoint_seconds: Annotated[float, typer.Option(min=0)] = 60.0,
+) -> Output:
+    """Train the runs that are not in the store; can be stopped and resumed at any time.
+
+    Parameters
+    ----------
+    data
+        Folder of data sets.
+    precision
+        Precision of the matrix products.
+    workers
+        Processes on a CPU. [default: one per core]
+    """
+    runs, store = options.runs(), options.open_store()
+    missing = store.missing(runs)
+    start, finished = time.monotonic(), 0
+    training = {"data": data, "device": device, "precision": precision, "workers": workers}
+    if missing:
+        try:
+            finished = _train(missing, store, checkpoint_seconds, among=runs, **training)
+        except KeyboardInterrupt:
+            message = f"interrupted: finished runs are in {store.path}; the same command goes on"
+            raise CommandError(message, INTERRUPTED) from None
+    report = {
+        "grid": options.grid,
+        "store": str(store.path),
+        "wanted": len(runs),
+        "found": len(runs) - len(missing),
+        "finished": finished,
+        "seconds": round(time.monotonic() - start, 3),
+    }
+    text = "{finished} runs finished, {found} of {wanted} were there before: {store}"
+    return Output(report, [text.format(**report)])
+
+
+def _train(runs: list[Run], store: RunStore, checkpoint_seconds: float, **options: Any) -> int:
+    """Train the runs, store the results, and return their number."""
+    from pairlearn.training import choose_device
+    from pairlearn_bench.benchmark import Checkpoints
+    from pairlearn_bench.execute import execute
+
+    finished = 0
+    folder = store.path.absolute().with_suffix(".checkpoints")
+    notes = {
+        "device": choose_device(options["device"]).type,
+        "precision": options["precision"],
+        "version": __version__,
+    }
+    with store, bar("starting") as progress:
+        checkpoints = Checkpoints(folder, checkpoint_seconds)
+        results = execute(runs, progress=progress, checkpoints=checkpoints, **options)
+        # Closed before the store, which cancels the training.
+        with closing(results):
+            for run, result in results:
+                store.append(run, result, **notes)
+                finished += 1
+    if folder.is_dir() and not any(folder.iterdir()):
+        folder.rmdir()
+    return finished
+
+
+@command("bench status", RunOptions)
+def status(options: RunOptions) -> Output:
+    """Show how many runs of an experiment are finished, and what other ones the store has."""
+    from pairlearn_bench.cells import dataset_title
+    from pairlearn_bench.tables import aligned
+
+    covers = options.selection().covers
+    finished = {record.run for record in options.stored() if covers(record.run)}
+    counts: dict[str, dict[str, int]] = {}
+    for run in options.runs():
+        count = counts.setdefault(run.dataset, {"finished": 0, "wanted": 0})
+        count["finished"] += run in finished
+        count["wanted"] += 1
+    rows = [[dataset_title(name), *map(str, count.values())] for name, count in counts.items()]
+    text = [aligned(["data set", "finished", "wanted"], rows)]
+    if others := options.others(finished):
+        text.append(f"the store also has {others}")
+    return Output(counts, text)
+
+
+def _differences(others: Collection[Run], runs: Collection[Run]) -> str:
+    """Values that other runs have, and none of these on the same data set."""
+    wanted = {(run.dataset, *item) for run in runs for item in run.fields().items()}
+    values: dict[str, set[Any]] = {}
+    for run in others:
+        new = {k: v for k, v in run.fields().items() if (run.dataset, k, v) not in wanted}
+        for name in ["dataset"] if "dataset" in new else new:
+            values.setdefault(name, set()).add(new[name])
+    return "; ".join(
+        f"{name} {', '.join(map(str, sorted(values[name])))}" for name in sorted(values)
+    )
+
+
+@command("bench table", RunOptions)
+def table(
+    options: RunOptions,
+    *,
+    test_subset: Literal["paper", "stratified", "both"] = "stratified",
+    format: Literal["markdown", "csv"] = "markdown",
+    out: Path | None = None,
+) -> Output:
+    """Show means and standard deviations over seeds in the layout of the paper.
+
+    Parameters
+    ----------
+    format
+        Format of the table.
+    out
+        File to write to instead of the terminal.
+    """
+    from pairlearn_bench import TABLES, result_rows, to_csv, to_markdown
+    from pairlearn_bench.cells import departures
+
+    summaries = _summaries(options, test_subset)
+    rows = result_rows(options.grid, [cell for cells in summaries for cell in cells])
+    if format == "csv":
+        text = to_csv(rows).rstrip("\n")
+    else:
+        tables = [to_markdown(TABLES[options.grid](cells)) for cells in summaries]
+        text = "\n\n".join([*tables, *departures(options.grid, (c.config for c in summaries[0]))])
+    return Output(rows, [text], file=out)
+
+
+@command("bench figure", RunOptions)
+def figure(
+    options: RunOptions,
+    *,
+    test_subset: Subset = "stratified",
+    out: Path = Path("figures"),
+    formats: str = "png,svg",
+) -> Output:
+    """Draw the figures of an experiment.
+
+    Parameters
+    ----------
+    out
+        Folder of the figures.
+    formats
+        Any of png, svg and pdf, separated by commas.
+    """
+    from pairlearn_bench.figures import DRAWN, save_figures
+
+    if options.grid not in DRAWN:
+        advice = f"`pairlearn bench table {options.grid}` shows it"
+        raise ValueError(f"{options.grid} has no figures, only a table; {advice}")
+    endings = parse_names(formats, "--formats")
+    for ending in endings:
+        if f".{ending}" not in FIGURES:
+            known = ", ".join(name.removeprefix(".") for name in FIGURES)
+            raise ValueError(f"--formats {ending} must be among {known}")
+    (cells,) = _summaries(options, test_subset)
+    names = list(map(str, save_figures(options.grid, cells, out, endings)))
+    return Output(names, names)
+
+
+@command("bench compare", RunOptions, exits="0 they agree, 1 they do not")
+def compare(options: RunOptions, *, test_subset: Subset = "paper") -> Output:
+    """Compare the results with the published tables cell by cell.
+
+    They agree if at least 85% of the cells are within their tolerance, and no supervised or ABS
+    cell differs by more than 0.02. Runs with other epochs than the paper's are compared, too, and
+    the last lines say so.
+    """
+    from pairlearn_bench.cells import PUBLISHED
+    from pairlearn_bench.reproduction import compare_with_published
+
+    if options.grid not in PUBLISHED:
+        raise ValueError(f"published are {' and '.join(PUBLISHED)}, not {options.grid}")
+    (cells,) = _summaries(options, test_subset)
+    comparison = compare_with_published(cells, PUBLISHED[options.grid]())
+    if not comparison.cells:
+        raise ValueError(
+            "none of the runs has a counterpart in the published tables; those of the likelihood "
+            "are counted by `pairlearn bench headline`"
+        )
+    return Output(comparison.to_dict(), [str(comparison)], code=0 if comparison.passes else 1)
+
+
+@command("bench theory")
+def theory(*, out: Path = Path("theory"), seed: Seed = 0, quick: bool = False) -> Output:
+    """Compute errors of the class prior, variances, and bounds with measured errors.
+
+    Parameters
+    ----------
+    out
+        Folder of the tables and figures.
+    quick
+        Few repetitions, in seconds.
+    """
+    from pairlearn_bench import theory
+    from pairlearn_bench.tables import aligned
+
+    start = time.monotonic()
+    with bar("theory") as progress:
+        settings = theory.QUICK if quick else theory.FULL
+        computed = theory.compute_theory(settings, seed=seed, progress=progress)
+    files, summary = theory.save_theory(computed, out), theory.summarize_theory(computed)
+    seconds = round(time.monotonic() - start, 3)
+    rows = [[k, f"{v:,.0f}" if v >= 100 else f"{v:.3f}"] for k, v in summary.items()]
+    return Output(
+        {"files": list(map(str, files)), "seconds": seconds, "summary": summary},
+        [aligned(["quantity", "value"], rows), f"\n{len(files)} files in {out}"],
+    )
+
+
+@dataclass(frozen=True)
+class Sources:
+    """Files and folders with finished runs.
+
+    Parameters
+    ----------
+    store
+        File of finished runs, .jsonl or .parquet, or a folder; repeatable. [default: runs]
+    results
+        Folder of published results, with runs/*.parquet.
+    epochs
+        Only runs with so many epochs. [default: any]
+    model
+        Only runs of this network. [default: any]
+    annotator
+        Only runs with this annotator, paper or calibrated. [default: any]
+    """
+
+    store: list[Path] | None = None
+    results: Path | None = None
+    epochs: int | None = None
+    model: str | None = None
+    annotator: str | None = None
+
+    def paths(self) -> list[Path]:
+        """All files and folders."""
+        return [*(self.store or []), *filter(None, [self.results])] or [Path("runs")]
+
+    def read(self) -> list[Source]:
+        """The chosen runs."""
+        from pairlearn_bench import Selection, read_sources
+
+        chosen = Selection(epochs=self.epochs, model=self.model, annotator=self.annotator)
+        return read_sources(self.paths(), chosen)
+
+
+@command("bench report", Sources)
+def report(sources: Sources, out: Path, *, force: bool = False) -> Output:
+    """Write one page with the paper's numbers and ours: tables, figures, and the runs.
+
+    The page needs no network and no other files. Without --store and --results it is made from
+    the stores in the folder runs.
+
+    Parameters
+    ----------
+    out
+        The page to write: .html.
+
+    For example:
+      pairlearn bench report bench.html
+      pairlearn bench report bench.html --store accuracy.jsonl --store gamma.jsonl
+      pairlearn bench report bench.html --results results/
+    """
+    from pairlearn.report.html import write_page
+    from pairlearn_bench.page import build_report
+
+    check_new_file(out, "reports", (".html",), inputs=sources.paths(), force=force)
+    inputs = sources.read()
+    page = build_report(inputs)
+    size = write_page(out, page.page, [source.path for source in inputs])
+    text = f"{out}: {page.runs:,} runs, {page.figures} figures, {size / 1e6:.1f} MB"
+    return Output({"path": out, "bytes": size, **page.to_dict()}, [text])
+
+
+@command("bench headline", Sources)
+def headline(sources: Sources) -> Output:
+    """Count the cells that reproduce the paper, and those where the likelihood is ahead.
+
+    For example: pairlearn bench headline --results results/
+    """
+    from pairlearn_bench import GRIDS, headline_counts
+    from pairlearn_bench.cells import departures
+
+    inputs = sources.read()
+    data, lines = {}, []
+    for grid in GRIDS:
+        records = [record for source in inputs if source.grid == grid for record in source.records]
+        tallies = headline_counts(grid, records)
+        data[grid] = {name: tally.to_dict() for name, tally in tallies.items()}
+        lines += [f"{grid}, {name}: {tally}" for name, tally in tallies.items()]
+        lines += [f"{grid}: {line}" for line in departures(grid, (r.run for r in records))]
+    return Output(data, lines)
+
+
+def _summaries(options: RunOptions, test_subset: str) -> list[list[Cell]]:
+    """The cells on each selected test subset."""
+    from pairlearn_bench.cells import TEST_SUBSETS, summarize
+
+    records = options.records()
+    return [summarize(records, name) for name in TEST_SUBSETS if test_subset in (name, "both")]
+
+
+app = register(
+    typer.Typer(
+        name="bench",
+        help="Run the paper's experiments and show the results.",
+        no_args_is_help=True,
+        add_completion=False,
+    ),
+    *(run, status, table, figure, compare, theory, report, headline),
+)

@@ -1,0 +1,315 @@
+"""The paper's experiments as grids of runs, and selections from them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from itertools import product
+from types import MappingProxyType
+from typing import Any
+
+from pairlearn.models import CONVOLUTIONAL
+from pairlearn_bench.data import SPECS, get_spec
+from pairlearn_bench.runs import (
+    CORRECTIONS,
+    GUIDED,
+    METHODS,
+    MODELS,
+    SCONFCONFDIFF,
+    Record,
+    Run,
+    canonical_name,
+    check_field,
+    convex_method,
+    is_defined,
+)
+from pairlearn_bench.statements import SIBLING_METHODS
+
+PAPER_DATASETS: tuple[str, ...] = tuple(name for name in SPECS if name != "digits")
+"""The eight benchmarks of the paper."""
+
+_MLP_DATASETS = tuple(name for name in PAPER_DATASETS if SPECS[name].model == "mlp")
+_TENTHS = tuple(round(i / 10, 1) for i in range(11))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Grid:
+    """All combinations of a few lists of values, except methods undefined at a prior.
+
+    Parameters
+    ----------
+    name, description : str
+    methods : tuple of str
+        Names for :func:`pairlearn.make_risk`.
+    datasets, priors, prior_factors, label_noises, fractions, seeds : tuple
+        Values of those fields of :class:`Run`.
+    pairs, epochs, model, annotator, images : optional
+        Replace the recipe of each benchmark; as in :class:`Run`.
+
+    Examples
+    --------
+    >>> grid = GRIDS["accuracy"].select(datasets=["mnist"])
+    >>> len(grid.runs())
+    285
+    >>> run = grid.runs()[0]
+    >>> run.method, run.prior, run.pairs, run.epochs
+    ('sconfconfdiff-none', 0.2, 15000, 200)
+    """
+
+    name: str
+    description: str
+    methods: tuple[str, ...]
+    datasets: tuple[str, ...] = PAPER_DATASETS
+    priors: tuple[float, ...] = (0.2,)
+    prior_factors: tuple[float, ...] = (1.0,)
+    label_noises: tuple[float, ...] = (0.0,)
+    fractions: tuple[float, ...] = (1.0,)
+    seeds: tuple[int, ...] = (0, 1, 2, 3, 4)
+    pairs: int | None = None
+    epochs: int | None = None
+    model: str | None = None
+    annotator: str = "paper"
+    images: str = "proper"
+
+    def select(self, **chosen: Any) -> Grid:
+        """Return the grid with other values of its fields; None leaves a field unchanged.
+
+        Values need not be in the grid: ``datasets=["digits"]`` is a quick trial.
+        """
+        changes: dict[str, Any] = {k: v for k, v in chosen.items() if v is not None}
+        if "methods" in changes:
+            changes["methods"] = map(canonical_name, changes["methods"])
+        for name in {"datasets", "priors", "seeds", "methods", "fractions"}.intersection(changes):
+            changes[name] = tuple(dict.fromkeys(changes[name]))  # a repeated value repeats runs
+        return replace(self, **changes)
+
+    def runs(self) -> list[Run]:
+        """Expand to runs; those with the same pairs are adjacent."""
+        return [
+            Run(
+                dataset=dataset,
+                prior=prior,
+                seed=seed,
+                method=method,
+                prior_factor=factor,
+                label_noise=noise,
+                fraction=fraction,
+                annotator=self.annotator,
+                model=self.model or spec.model,
+                pairs=self.pairs or spec.n_pairs,
+                epochs=spec.epochs if self.epochs is None else self.epochs,
+                batch_size=spec.batch_size,
+                learning_rate=spec.learning_rate,
+                weight_decay=spec.weight_decay,
+                images=self.images if len(spec.shape) == 3 else "proper",
+            )
+            for dataset in self.datasets
+            for spec in [get_spec(dataset)]
+            for prior, seed, factor, noise, fraction, method in product(
+                *(self.priors, self.seeds, self.prior_factors),
+                *(self.label_noises, self.fractions, self.methods),
+            )
+            if is_defined(method, round(factor * prior, 12))
+        ]
+
+
+_GRIDS = (
+    Grid(
+        name="accuracy",
+        description="every method of the paper and ours, at three class priors",
+        methods=tuple(method for method in METHODS if method != GUIDED),
+        priors=(0.2, 0.5, 0.8),
+    ),
+    Grid(
+        name="gamma",
+        description="the convex combination from ConfDiff (γ = 0) to Sconf (γ = 1)",
+        methods=tuple(convex_method(g, c) for c, g in product(CORRECTIONS, _TENTHS)),
+        datasets=_MLP_DATASETS,
+    ),
+    Grid(
+        name="limited",
+        description="a tenth of the pairs up to all of them",
+        methods=(
+            *("sconfconfdiff-abs", "convex-0.5-abs", "sconf-abs"),
+            *("confdiff-abs", "likelihood-abs"),
+        ),
+        datasets=_MLP_DATASETS,
+        priors=(0.2, 0.5, 0.8),
+        fractions=_TENTHS[1:],
+    ),
+    Grid(
+        name="robustness",
+        description="a wrong class prior and noisy labels",
+        methods=(*SCONFCONFDIFF, "likelihood-abs"),
+        prior_factors=(0.8, 0.9, 1.0, 1.1, 1.2),
+        label_noises=(0.0, 0.01, 0.05, 0.1, 0.5),
+    ),
+    Grid(
+        name="siblings",
+        description="as many statements of every kind about the same items",
+        methods=SIBLING_METHODS,
+        datasets=("optdigits", "pendigits", "letter"),
+        priors=(0.2, 0.5, 0.8),
+        fractions=(0.1, 0.3, 1.0),
+        pairs=1000,
+        annotator="calibrated",
+    ),
+)
+
+GRIDS: Mapping[str, Grid] = MappingProxyType({grid.name: grid for grid in _GRIDS})
+"""The experiments by name."""
+
+
+def get_grid(name: str) -> Grid:
+    """The experiment called ``name``, a key of ``GRIDS``.
+
+    Examples
+    --------
+    >>> get_grid("gamma").description
+    'the convex combination from ConfDiff (γ = 0) to Sconf (γ = 1)'
+    """
+    if name not in GRIDS:
+        raise ValueError(f"grid {name!r} is unknown; choose one of {', '.join(GRIDS)}")
+    return GRIDS[name]
+
+
+_COLOUR = [name for name, spec in SPECS.items() if len(spec.shape) == 3]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Selection:
+    """Values to which runs are restricted; None is no restriction.
+
+    Methods are names for :func:`pairlearn.make_risk`, in any spelling; ``images`` applies to colour
+    images only, and "published" ones are refused where no chosen data set has any.
+
+    Examples
+    --------
+    >>> from pairlearn_bench import get_grid
+    >>> choice = Selection(datasets=("letter",), seeds=(0,), epochs=20)
+    >>> len(choice.of(get_grid("gamma")).runs())
+    33
+    """
+
+    datasets: tuple[str, ...] | None = None
+    priors: tuple[float, ...] | None = None
+    seeds: tuple[int, ...] | None = None
+    methods: tuple[str, ...] | None = None
+    fractions: tuple[float, ...] | None = None
+    epochs: int | None = None
+    model: str | None = None
+    annotator: str | None = None
+    images: str | None = None
+
+    def __post_init__(self) -> None:
+        for name in self.datasets or ():
+            get_spec(name)
+        if self.methods is not None:
+            object.__setattr__(self, "methods", tuple(map(canonical_name, self.methods)))
+        for name in ("priors", "seeds", "fractions"):
+            for value in getattr(self, name) or ():
+                check_field(name.removesuffix("s"), value, name)
+        for name in ("epochs", "model", "annotator", "images"):
+            if (value := getattr(self, name)) is not None:
+                check_field(name, value)
+        self._check_images(self.datasets or ())
+
+    @classmethod
+    def parse(
+        cls,
+        datasets: str | None = None,
+        priors: str | None = None,
+        seeds: str | None = None,
+        methods: str | None = None,
+        fractions: str | None = None,
+        **single: Any,
+    ) -> Selection:
+        """Parse lists separated by commas; other fields are taken as they are.
+
+        For seeds a single number is their count, and ``3-5`` is a range.
+
+        Examples
+        --------
+        >>> Selection.parse(priors="0.2,0.8", seeds="3").seeds
+        (0, 1, 2)
+        """
+        single |= {"datasets": _words(datasets), "methods": _words(methods)}
+        single |= {"priors": _numbers(priors, "priors"), "seeds": _seeds(seeds)}
+        return cls(fractions=_numbers(fractions, "fractions"), **single)
+
+    def of(self, grid: Grid) -> Grid:
+        """Return the grid with these values."""
+        chosen = grid.select(**vars(self))
+        self._check_images(chosen.datasets)
+        without = [name for name in chosen.datasets if len(get_spec(name).shape) == 1]
+        if self.model in CONVOLUTIONAL and without:
+            others = ", ".join(name for name in MODELS if name not in CONVOLUTIONAL)
+            raise ValueError(
+                f"{self.model} needs images, and there are none in {', '.join(without)}; "
+                f"the models for any data set are {others}"
+            )
+        return chosen
+
+    def records(self, grid: Grid, records: Iterable[Record]) -> list[Record]:
+        """The finished runs that belong to the grid and to this selection.
+
+        A run belongs to the grid by its noise, and by its share of the pairs unless the grid varies
+        it; other values outside the grid were chosen by the user who ran them.
+        """
+        some = len(grid.fractions) > 1 or self.fractions is not None
+
+        def belongs(run: Run) -> bool:
+            noise = run.prior_factor in grid.prior_factors and run.label_noise in grid.label_noises
+            return noise and (some or run.fraction in grid.fractions)
+
+        chosen = [r for r in records if self.covers(r.run) and belongs(r.run)]
+        self._check_images({record.run.dataset for record in chosen})
+        return chosen
+
+    def _check_images(self, datasets: Collection[str]) -> None:
+        if self.images == "published" and datasets and not set(datasets).intersection(_COLOUR):
+            raise ValueError(
+                f"images='published' is for colour images, those of {', '.join(_COLOUR)}; "
+                f"chosen: {', '.join(sorted(datasets))}"
+            )
+
+    def covers(self, run: Run) -> bool:
+        """Whether a run has these values."""
+        chosen = {name: value for name, value in vars(self).items() if value is not None}
+        if run.dataset not in _COLOUR:
+            chosen.pop("images", None)
+        return all(
+            getattr(run, name.removesuffix("s")) in value
+            if isinstance(value, tuple)
+            else getattr(run, name) == value
+            for name, value in chosen.items()
+        )
+
+
+def _words(text: str | None) -> tuple[str, ...] | None:
+    return None if text is None else tuple(filter(None, map(str.strip, text.split(","))))
+
+
+def _numbers(text: str | None, name: str) -> tuple[float, ...] | None:
+    try:
+        return None if text is None else tuple(map(float, text.split(",")))
+    except ValueError:
+        raise ValueError(f"{name} {text!r} are not a list of numbers such as 0.2,0.5") from None
+
+
+def _seeds(text: str | None) -> tuple[int, ...] | None:
+    if text is None:
+        return None
+    try:
+        if "-" in text:
+            first, last = map(int, text.split("-"))
+            seeds = tuple(range(first, last + 1))
+        else:
+            seeds = tuple(map(int, text.split(","))) if "," in text else tuple(range(int(text)))
+    except ValueError:
+        seeds = ()
+    if not seeds:
+        raise ValueError(
+            f"seeds {text!r} are neither a number of seeds, a range 0-4 nor a list 0,2"
+        )
+    return seeds

@@ -1,0 +1,265 @@
+"""The benchmark as one page: the runs, the paper's numbers and ours, and every figure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from pairlearn.report.figures import PageFigure, draw
+from pairlearn.report.html import (
+    HtmlTable,
+    TableCell,
+    difference_cell,
+    number_cell,
+    render,
+)
+from pairlearn.style import SPREAD
+from pairlearn_bench.cells import (
+    PUBLISHED,
+    TEST_SUBSETS,
+    Cell,
+    PublishedCell,
+    dataset_title,
+    departures,
+    format_cell,
+)
+from pairlearn_bench.figures import Panel, panels
+from pairlearn_bench.grids import GRIDS
+from pairlearn_bench.headline import GridSummary, Line, summarize_grid
+from pairlearn_bench.runs import Record, Run, grouped
+from pairlearn_bench.store import Source
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["BenchReport", "build_report", "cells_page"]
+
+TITLES = {
+    "accuracy": "Accuracy of every method",
+    "gamma": "From ConfDiff to Sconf: the γ-curve",
+    "limited": "With fewer pairs",
+    "robustness": "Under a wrong class prior and noisy labels",
+    "siblings": "Other statements about the same items",
+}
+EXPLAINED = {
+    "accuracy": f"""Each method on each data set and class prior. The dashed line is supervised
+training on the true classes of the same pairs, the star the annotator who judged them. Bars are
+{SPREAD}; upright ticks are the published numbers, which were measured on the paper's test subset
+and are drawn in its figures only.""",
+    "gamma": f"""The risk γ·Sconf + (1 − γ)·ConfDiff for each correction; dash and fill show the
+correction. Bands are {SPREAD}.""",
+    "limited": f"The same training with a part of the pairs. Bands are {SPREAD}.",
+    "robustness": """The estimator is given ε·π₊ in place of π₊, and judgements are multiplied by
+numbers drawn from N(1, σ²). Every cell shows its accuracy; a data set has one colour scale. The
+published cells at σ = 0.01 and 0.1 repeat others to the last digit: they are shown and not
+counted.""",
+    "siblings": "Accuracy with equally many statements of each kind about the same items.",
+}
+"""Explanation of the figures and tables of an experiment."""
+
+_PARAMETERS: dict[str, dict[str, Callable[[Cell], Any]]] = {
+    "accuracy": {},
+    "gamma": {"γ": lambda cell: cell.gamma},
+    "limited": {"pairs": lambda cell: cell.config.n_training_pairs},
+    "siblings": {"statements": lambda cell: cell.config.n_training_pairs},
+    "robustness": {
+        "ε": lambda cell: cell.config.prior_factor,
+        "σ": lambda cell: cell.config.label_noise,
+    },
+}
+
+
+@dataclass(frozen=True)
+class BenchReport:
+    """A page of HTML, and the counts of its runs, its figures and each experiment."""
+
+    page: str
+    runs: int
+    figures: int
+    grids: dict[str, dict[str, Any]]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Counts for JSON."""
+        return {"runs": self.runs, "figures": self.figures, "grids": self.grids}
+
+
+def build_report(sources: Sequence[Source]) -> BenchReport:
+    """Make the report of the runs from `read_sources`.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from pairlearn_bench import Record, Run
+    >>> run = Run(dataset="letter", prior=0.2, seed=0, method="supervised", pairs=9, epochs=1)
+    >>> record = Record(run, {"paper": 0.97, "stratified": 0.96})
+    >>> build_report([Source(Path("accuracy.jsonl"), "accuracy", (record,))]).figures
+    2
+    """
+    summaries = [
+        summarize_grid(grid, [r for s in sources if s.grid == grid for r in s.records])
+        for grid in GRIDS
+        if any(source.grid == grid and source.records for source in sources)
+    ]
+    parts: dict[str, dict[str, Any]] = {
+        s.grid: {"figures": list(_figures(s)), "table": _cells_table(s)} for s in summaries
+    }
+    runs = sum(len(source.records) for source in sources)
+    page = render(
+        "bench.html",
+        title="The SconfConfDiff benchmark: the paper’s numbers and ours",
+        sections={
+            "runs": "What ran, on what, for how long",
+            **{grid: TITLES[grid] for grid in parts},
+            "reading": "How to read this page",
+        },
+        summaries=summaries,
+        sources=sources,
+        runs_table=_runs_table(sources),
+        parts=parts,
+        explained=EXPLAINED,
+        departures=[
+            line for s in summaries for line in departures(s.grid, (x.cell.config for x in s.lines))
+        ],
+        foot=f"from {runs:,} finished runs",
+    )
+    figures = sum(len(part["figures"]) for part in parts.values())
+    return BenchReport(page, runs, figures, {s.grid: s.to_dict() for s in summaries})
+
+
+def cells_page(grid: str, records: Sequence[Record]) -> str:
+    """A part of a page with all cells of an experiment, to sort and filter.
+
+    Examples
+    --------
+    >>> cells_page("accuracy", []).startswith("<form")
+    True
+    """
+    summary = summarize_grid(grid, records)
+    return render("cells.html", summaries=[summary], table=_cells_table(summary))
+
+
+def _figures(summary: GridSummary) -> Iterator[PageFigure]:
+    """The plots of an experiment on each test subset."""
+    for subset in reversed(TEST_SUBSETS):
+        cells = [line.cells[subset] for line in summary.lines if subset in line.cells]
+        for panel in panels(summary.grid, cells):
+            best, worst = (pick(panel.cells, key=lambda cell: cell.mean) for pick in (max, min))
+            alt = (
+                f"{TITLES[summary.grid]}: {panel.name}, {subset} test subset. From "
+                f"{worst.mean:.3f} ({worst.method.title}) to {best.mean:.3f} "
+                f"({best.method.title}); all numbers are in the table below"
+            )
+            height = 0.19 * len(panel.cells) + 1.2 if summary.grid == "accuracy" else 2.8
+            drawing = draw(partial(_with_legend, summary.grid, panel), alt, (3.9, height))
+            yield PageFigure(panel.name, drawing, "", {**_facets(panel.cells[0]), "subset": subset})
+
+
+def _with_legend(grid: str, panel: Panel, ax: Axes) -> None:
+    panel.plot(panel.cells, ax)
+    if grid in ("gamma", "limited"):  # the others need none
+        ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=3, fontsize=6)
+
+
+def _facets(cell: Cell) -> dict[str, str]:
+    """The values by which a row or a figure is filtered."""
+    return {"dataset": cell.config.dataset, "prior": f"{cell.config.prior:g}"}
+
+
+def _cells_table(summary: GridSummary) -> HtmlTable:
+    """Every configuration of an experiment with the published number."""
+    parameters = dict(_PARAMETERS[summary.grid])
+    if len({line.cell.config.prior for line in summary.lines}) > 1:
+        parameters = {"π₊": lambda cell: cell.config.prior, **parameters}
+
+    def row(line: Line) -> dict[str, TableCell]:
+        cell, compared = line.cell, line.compared
+        return {
+            "data set": TableCell(cell.dataset_title),
+            **{name: number_cell(value(cell)) for name, value in parameters.items()},
+            "method": TableCell(cell.method.title),
+            "published": _mean(line.published),
+            "ours, paper's test subset": _mean(line.cells.get("paper")),
+            "ours, stratified test subset": _mean(line.cells.get("stratified")),
+            "difference": difference_cell(compared.difference if compared else None),
+            "within tolerance": TableCell(_verdict(line)),
+            "seeds": number_cell(len(cell.seeds)),
+        }
+
+    comparison = summary.comparison
+    caption = f"{TITLES[summary.grid]}: {len(summary.lines):,} cells"
+    if comparison.evidence:
+        caption += f", {len(comparison.evidence):,} with a published number that counts"
+    if comparison.absent and summary.grid in PUBLISHED:
+        caption += f"; {comparison.absent:,} published cells were not run"
+    facets = [
+        {
+            **_facets(line.cell),
+            "method": line.cell.method.title,
+            "verdict": _verdict(line)[:3],
+        }
+        for line in summary.lines
+    ]
+    return _html_table(f"{caption}. Mean {SPREAD}.", list(map(row, summary.lines)), facets)
+
+
+def _html_table(
+    caption: str, rows: Sequence[dict[str, TableCell]], facets: Sequence[dict[str, str]] = ()
+) -> HtmlTable:
+    return HtmlTable(
+        caption, list(rows[0]) if rows else [], [list(row.values()) for row in rows], facets
+    )
+
+
+def _verdict(line: Line) -> str:
+    if line.compared is None or line.published is None:
+        return "–"
+    if line.compared.is_copy:
+        return "copy"
+    if not line.compared.counts:
+        return "other images"
+    return f"{'yes' if line.compared.ok else 'no'}, ±{line.compared.tolerance:.3f}"
+
+
+def _mean(cell: Cell | PublishedCell | None) -> TableCell:
+    return TableCell(format_cell(cell), None if cell is None else cell.mean)
+
+
+def _runs_table(sources: Sequence[Source]) -> HtmlTable:
+    """The runs of each file by data set, with their device, precision, version and time."""
+    names = ("device", "precision", "version")
+
+    def distinct(runs: Sequence[Run], name: str) -> list[Any]:
+        return sorted({getattr(run, name) for run in runs})
+
+    def row(source: Source, group: Sequence[Record]) -> dict[str, TableCell]:
+        runs = [record.run for record in group]
+        notes = {name: TableCell(str(group[0].notes.get(name, "–"))) for name in names}
+        times = [record.notes.get("seconds") for record in group]
+        seconds = [time for time in times if isinstance(time, int | float)]
+        left_out = f" (without {source.repeated} runs that an earlier file has)"
+        return {
+            "experiment": TableCell(source.grid),
+            "data set": TableCell(dataset_title(runs[0].dataset)),
+            "runs": number_cell(len(runs), "{:,}"),
+            "methods": number_cell(len(distinct(runs, "method")), "{:,}"),
+            "seeds": number_cell(len(distinct(runs, "seed")), "{:,}"),
+            "epochs": TableCell(", ".join(map(str, distinct(runs, "epochs")))),
+            "network": TableCell(", ".join(distinct(runs, "model"))),
+            **notes,
+            "time noted (s)": number_cell(sum(seconds), "{:,.0f}")
+            if seconds
+            else TableCell("not noted"),
+            "file": TableCell(f"{source.path.name}{left_out if source.repeated else ''}"),
+        }
+
+    rows = [
+        row(source, group)
+        for source in sources
+        for group in grouped(
+            source.records,
+            lambda record: (record.run.dataset, *(str(record.notes.get(n)) for n in names)),
+        ).values()
+    ]
+    return _html_table("The runs behind this page, by file and data set", rows)

@@ -1,0 +1,141 @@
+"""Simulated annotators: posteriors of a trained model, turned into judgements.
+
+The paper's annotator is a network of the same architecture as the classifier,
+trained for ten epochs on the whole labelled training split at its natural class
+balance. Pairs sampled at another prior are then judged by the posteriors of another
+population; the "calibrated" annotator is trained at the prior of the pairs instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from pairlearn.columns import Mask
+from pairlearn.labels import PairLabels
+from pairlearn.randomness import normal, permutation, stream
+from pairlearn.risks import Supervised
+from pairlearn.training import Fleet, Group, Member, Precision
+from pairlearn_bench.data.sampling import sample_pairs
+
+EPOCHS = 10
+"""Epochs that the paper trains its annotator for."""
+
+
+@dataclass(frozen=True)
+class Annotator:
+    """What to train one annotator on: rows of the labelled training split and their classes.
+
+    ``seed`` is that of the initial weights and the batches. With a ``prior`` it is trained at that
+    class balance instead of the natural one.
+    """
+
+    rows: Any
+    positive: Any
+    seed: int
+    prior: float | None = None
+
+
+def train_annotators(
+    features: Any,
+    annotators: Sequence[Annotator],
+    model: str = "mlp",
+    *,
+    epochs: int = EPOCHS,
+    batch_size: int = 256,
+    learning_rate: float = 1e-3,
+    weight_decay: float = 1e-5,
+    device: str = "auto",
+    precision: Precision = "float32",
+    progress: Callable[[int, float], None] | None = None,
+) -> NDArray[np.float32]:
+    """Train annotators together; posteriors (annotators, N), P(y=+1|x) of all instances by each.
+
+    Each is an ordinary supervised training on as many instances as the others. It runs as pairs
+    with known classes: a batch of 256 instances is one of 128 pairs. ``features`` (N, ...) are all
+    instances, training and test; ``batch_size`` counts instances, and the rest is as in `Fleet`.
+
+    Examples
+    --------
+    >>> x = np.linspace(-2, 2, 200, dtype=np.float32)[:, None]
+    >>> rows = np.arange(200)
+    >>> r = train_annotators(x, [Annotator(rows, x[:, 0] > 0, seed=0)], "linear",
+    ...                      epochs=100, batch_size=50, learning_rate=0.05)
+    >>> bool(r[0, 0] < 0.1 and r[0, -1] > 0.9)
+    True
+    """
+    groups = []
+    for annotator in annotators:
+        rows, positive = np.asarray(annotator.rows), np.asarray(annotator.positive)
+        if annotator.prior is None:
+            order = permutation(stream(annotator.seed, "annotator"), len(rows))
+            order = order[: len(rows) // 2 * 2]
+            ends = order.reshape(2, -1).T
+        else:
+            count = _largest_sample(positive, annotator.prior)
+            ends = sample_pairs(positive, count, annotator.prior, annotator.seed)
+        member = Member(
+            Supervised(), positive[ends], learning_rate, weight_decay, seed=annotator.seed
+        )
+        groups.append(Group(rows[ends], [member], seed=annotator.seed))
+    pairs = min(len(group.pairs) for group in groups)
+    groups = [
+        Group(
+            g.pairs[:pairs],
+            [replace(g.members[0], labels=g.members[0].labels[:pairs])],
+            seed=g.seed,
+        )
+        for g in groups
+    ]
+    fleet = Fleet(
+        features,
+        groups,
+        model,
+        batch_size=batch_size // 2,
+        device=device,
+        precision=precision,
+        compiled=False,  # ten epochs do not repay what compiling takes
+    )
+    fleet.fit(epochs, progress=progress)
+    posteriors: NDArray[np.float32] = (
+        torch.sigmoid(fleet.logits(np.arange(len(features)))[:, 0]).float().cpu().numpy()
+    )
+    return posteriors
+
+
+def judge(posteriors: Any, pairs: Any) -> PairLabels:
+    """The judgements of pairs (n, 2) by an annotator with these posteriors.
+
+    Examples
+    --------
+    >>> judge(np.array([0.9, 0.1]), np.array([[1, 0]]))
+    PairLabels(n=1, similarity=[0.18], difference=[0.8])
+    """
+    ends = np.asarray(posteriors, dtype=np.float64)[np.asarray(pairs)]
+    return PairLabels.from_posteriors(ends[:, 0], ends[:, 1])
+
+
+def add_noise(labels: PairLabels, sigma: float, seed: int) -> PairLabels:
+    """Multiply every judgement by a factor drawn from N(1, σ²); nothing is clipped.
+
+    Examples
+    --------
+    >>> add_noise(PairLabels([0.5], [0.0]), sigma=0.1, seed=0)
+    PairLabels(n=1, similarity=[0.4707], difference=[0.])
+    """
+    if not 0 <= sigma < np.inf:
+        raise ValueError(f"sigma must be a finite number of at least 0; got {sigma}")
+    draws = normal(stream(seed, "label noise"), 2 * len(labels))
+    factors = 1 + sigma * draws.reshape(2, len(labels))
+    return PairLabels(labels.similarity * factors[0], labels.difference * factors[1], noisy=True)
+
+
+def _largest_sample(positive: Mask, prior: float) -> int:
+    """Pairs that can be drawn at this prior without using an instance twice."""
+    count = int(positive.sum())
+    return int(min(count / prior, (len(positive) - count) / (1 - prior)) - 1) // 2

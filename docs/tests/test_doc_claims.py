@@ -1,0 +1,372 @@
+"""Numbers and names that the pages of the site state are those of the files they come from."""
+
+from __future__ import annotations
+
+import csv
+import pkgutil
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from importlib import import_module
+from itertools import product
+from pathlib import Path
+from statistics import fmean
+
+import pyarrow.parquet as pq
+import pytest
+
+ROOT = Path(__file__).parents[2]
+DOCS, PAPER = ROOT / "docs", ROOT / "results" / "paper"
+PUBLISHED = ROOT / "src" / "pairlearn" / "paper" / "published"
+DATASETS = {
+    "MNIST": "mnist",
+    "Kuzushiji-MNIST": "kmnist",
+    "Fashion-MNIST": "fashion-mnist",
+    "Optdigits": "optdigits",
+    "Pendigits": "pendigits",
+    "Letter": "letter",
+}
+METHODS = {
+    "Sconf-ABS": ("sconf", "", "abs"),
+    "ConfDiff-ABS": ("confdiff", "", "abs"),
+    "Convex(0.5)-ABS": ("convex", "0.5", "abs"),
+    "SconfConfDiff-ABS": ("sconfconfdiff", "", "abs"),
+    "non-negative": ("nonnegative", "", "none"),
+    "likelihood-abs": ("likelihood", "", "abs"),
+    "supervised": ("supervised", "", "none"),
+}
+
+
+def rows_of(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def tables_of(page: str) -> Iterator[list[list[str]]]:
+    """The Markdown tables of a page, as rows of cells; the first row is the heading."""
+    for block in re.findall(r"(?:^\|.*\|\n)+", (DOCS / page).read_text(encoding="utf-8"), re.M):
+        rows = [line.strip("|").split("|") for line in block.splitlines()]
+        yield [[cell.strip(" *") for cell in row] for row in rows if set("".join(row)) - set(" -:")]
+
+
+def table_with(page: str, text: str) -> list[list[str]]:
+    (found,) = [table for table in tables_of(page) if text in " ".join(table[0])]
+    return found
+
+
+def page_text(page: str) -> str:
+    return " ".join((DOCS / page).read_text(encoding="utf-8").split())
+
+
+def number(cell: str) -> float:
+    return float(cell.replace("−", "-"))
+
+
+@pytest.fixture(scope="module")
+def accuracy() -> dict[tuple[str, ...], float]:
+    keys = ("dataset", "prior", "risk", "gamma", "correction", "test_subset")
+    return {
+        tuple(row[key] for key in keys): float(row["accuracy_mean"])
+        for row in rows_of(PAPER / "accuracy.csv")
+    }
+
+
+def test_the_methods_by_data_set(accuracy):
+    heading, *rows = next(t for t in tables_of("guides/choosing.md") if "Letter" in t[0])
+    assert len(rows) == len(METHODS)
+    for name, *cells in rows:
+        method = METHODS[name.split(",")[0]]
+        for dataset, cell in zip(heading[1:], cells, strict=True):
+            stated = accuracy[DATASETS[dataset], "0.2", *method, "stratified"]
+            assert number(cell) == pytest.approx(stated, abs=0.00051), (name, dataset)
+
+
+def test_the_corrections(accuracy):
+    heading, *rows = table_with("guides/choosing.md", "MNIST, prior 0.2")
+    for name, *cells in rows:
+        risk = name.lower().replace("(0.5)", "")
+        gamma = "0.5" if risk == "convex" else ""
+        for correction, cell in zip(heading[1:], cells, strict=True):
+            key = ("mnist", "0.2", risk, gamma, correction.lower(), "stratified")
+            assert number(cell) == pytest.approx(accuracy[key], abs=0.00051), key
+
+
+def test_the_two_test_subsets(accuracy):
+    published = {
+        (row["dataset"], row["prior"], row["risk"], row["gamma"], row["correction"]): row
+        for row in rows_of(PUBLISHED / "accuracy.csv")
+    }
+    heading, *rows = table_with("protocol.md", "paper − stratified")
+    assert len(rows) == 12
+    for name, prior, told, *cells in rows:
+        dataset, method = name.split(", ")
+        key = (DATASETS[dataset], prior, *METHODS[method])
+        if told != "–":
+            assert number(told) == pytest.approx(float(published[key]["accuracy_mean"]))
+        paper, stratified = accuracy[*key, "paper"], accuracy[*key, "stratified"]
+        for cell, value in zip(cells, (paper, stratified, paper - stratified), strict=True):
+            assert number(cell) == pytest.approx(value, abs=0.00051), name
+    assert heading[2] == "published"
+
+
+def test_noise():
+    stated = {
+        (row["dataset"], row["risk"], float(row["label_noise_std"])): float(row["accuracy_mean"])
+        for row in rows_of(PAPER / "robustness.csv")
+        if row["correction"] == "abs"
+        and row["test_subset"] == "stratified"
+        and float(row["prior_factor"]) == 1
+    }
+    heading, *rows = next(t for t in tables_of("guides/noise.md") if "Letter" in t[0])
+    assert len(rows) == 4
+    for name, *cells in rows:
+        method, sigma = name.split(", σ = ")
+        for dataset, cell in zip(heading[1:], cells, strict=True):
+            key = (DATASETS[dataset], METHODS[method][0], float(sigma))
+            assert number(cell) == pytest.approx(stated[key], abs=0.00051), key
+
+
+def test_the_lead_under_noise():
+    best, likelihood = defaultdict(float), {}
+    for row in rows_of(PAPER / "robustness.csv"):
+        cell = (row["dataset"], row["label_noise_std"])  # the likelihood takes no prior
+        if row["test_subset"] != "stratified":
+            continue
+        if row["risk"] == "sconfconfdiff":
+            best[cell] = max(best[cell], float(row["accuracy_mean"]))
+        elif row["correction"] == "abs":
+            likelihood[cell] = float(row["accuracy_mean"])
+    leads = [likelihood[cell] - best[cell] for cell in best]
+    pattern = r"in (\d+) of \1 cells, by (0\.\d+) to (0\.\d+)"
+    stated = re.search(pattern, page_text("guides/prior.md"))
+    assert int(stated[1]) == len(leads)
+    assert [float(stated[2]), float(stated[3])] == pytest.approx(
+        [min(leads), max(leads)], abs=0.00051
+    )
+
+
+def test_where_relu_fails():
+    least = defaultdict(lambda: 1.0)
+    for row in rows_of(PAPER / "gamma.csv"):
+        if row["correction"] == "relu" and row["test_subset"] == "stratified":
+            least[row["dataset"]] = min(least[row["dataset"]], float(row["accuracy_mean"]))
+    text = page_text("theory/corrections.md")
+    for name in ("MNIST", "Kuzushiji-MNIST", "Optdigits"):
+        (stated,) = re.findall(rf"(0\.\d\d) on {name}", text)
+        assert float(stated) == pytest.approx(least[DATASETS[name]], abs=0.0051), name
+
+
+def test_the_non_negative_member_as_a_training_loss(accuracy):
+    behind = [
+        accuracy[data, prior, "sconfconfdiff", "", "abs", "stratified"]
+        - accuracy[data, prior, "nonnegative", "", "none", "stratified"]
+        for data in DATASETS.values()
+        for prior in ("0.2", "0.8")
+    ]
+    assert min(behind) > 0
+    stated = f"less accurate than SconfConfDiff-ABS in {len(behind)} of 12 cells at priors 0.2 and"
+    stated += f" 0.8, by {min(behind):.3f} to {max(behind):.3f} ("
+    assert stated in page_text("theory/family.md")
+
+
+def test_the_shift_to_another_prior():
+    changes = defaultdict(lambda: defaultdict(list))
+    for run in pq.read_table(ROOT / "results" / "runs" / "accuracy.parquet").to_pylist():
+        for name in ("", "annotator_"):
+            before = run[f"accuracy_{name}stratified"]
+            change = run[f"accuracy_{name}stratified_shifted"] - before
+            cell = (run["dataset"], run["prior"])
+            if run["prior"] != 0.5:
+                changes[name or run["method"]][cell].append(change)
+    mean = {name: fmean(map(fmean, cells.values())) for name, cells in changes.items()}
+    text = page_text("theory/prior.md")
+    assert f"annotator itself by {mean['annotator_']:+.3f} on average" in text
+    assert f"likelihood by {mean['likelihood-abs']:+.4f}" in text
+    assert f"SconfConfDiff-ABS by −{-mean['sconfconfdiff-abs']:.3f}" in text
+    assert f"ConfDiff-ABS by −{-mean['confdiff-abs']:.3f} (" in text
+
+
+def test_copies_in_the_published_noise_tables():
+    tables = defaultdict(dict)
+    for row in rows_of(PUBLISHED / "robustness.csv"):
+        key = tuple(row[name] for name in row if not name.startswith(("accuracy", "label_noise")))
+        tables[key][float(row["label_noise_std"])] = (row["accuracy_mean"], row["accuracy_std"])
+    cells = sum(len(table) for table in tables.values())
+    for table in tables.values():
+        assert table[0.01] == table[0.0]
+        assert table[0.1] == table[0.05]
+    assert (cells, 2 * len(tables)) == (600, 240)
+    assert "240 of 600" in (DOCS / "protocol.md").read_text(encoding="utf-8")
+
+
+def test_variances_of_the_members():
+    relative = {
+        row["member"]: float(row["relative"])
+        for row in rows_of(ROOT / "results" / "theory" / "variance-members.csv")
+    }
+    heading, cells = table_with("theory/family.md", "non-negative")
+    names = {"non-negative": "nonnegative", "Convex(½)": "convex-0.5"}
+    for name, cell in zip(heading, cells, strict=True):
+        value = relative[names.get(name, name.lower())]
+        assert float(cell) == pytest.approx(value, rel=0.02), name
+
+
+NUMBER = r"\d(?:[\d.,]*\d)?(?: (?:of|to) \d(?:[\d.,]*\d)?)?"
+CLAIM = re.compile(rf'\[({NUMBER})\]\(([^)#\s]+)(?:#[^)\s]*)?(?: "([^"]*)")?\)')
+
+
+def linked_number(text: str, place: str) -> str:
+    """The number at a place of a file, which the title of a link names.
+
+    "row: column" is a cell, in the first row with these words below a heading with this column;
+    "words … words" is what stands between the words; "part > place" is a place below the part.
+    """
+    *parts, last = place.split(" > ")
+    start = 0
+    for part in parts:
+        start = text.index(part, start) + len(part)
+    if "…" in last:
+        before, after = (re.escape(words).replace(r"\ ", r"\s+") for words in last.split("…"))
+        return re.search(rf"{before}({NUMBER}){after}", text[start:])[1]
+    row, column = last.rsplit(": ", 1)
+    heading, end = [], 0
+    for line in text.splitlines(keepends=True):
+        end += len(line)
+        cells = [one.strip(" *`") for one in re.split(r"\||\s{2,}", line.strip()) if one.strip()]
+        if column in cells and not any(re.fullmatch(r"[\d.]+", one) for one in cells):
+            heading = cells
+        elif end > start and heading and set(row.split()) <= set(re.split(r"[\s|*]+", line)):
+            unnamed = max(0, len(cells) - len(heading))  # the heading may leave out the first
+            return re.search(NUMBER, cells[heading.index(column) + unnamed])[0]
+    raise LookupError(place)
+
+
+def test_places_in_files():
+    text = "| a | b |\n|--|--|\n| x | 1.5 ± 0.1 |\nthen\n  p  q\n x  2  3 of 4\nit is 0.7, or 0.8\n"
+    assert linked_number(text, "x: b") == "1.5"
+    assert linked_number(text, "then > x: q") == "3 of 4"
+    assert linked_number(text, "it is …,") == "0.7"
+    with pytest.raises(LookupError):
+        linked_number(text, "y: b")
+
+
+def test_numbers_that_are_links_are_those_of_the_place():
+    pages = [ROOT / "README.md", *DOCS.rglob("*.md")]
+    claims = [(page, *one) for page in pages for one in CLAIM.findall(page.read_text("utf-8"))]
+    assert len(claims) > 30
+    for page, number_, target, place in claims:
+        text = (page.parent / target).read_text(encoding="utf-8")
+        assert number_ == linked_number(text, place), (page.name, number_, target, place)
+
+
+def test_links_between_files_lead_somewhere():
+    for page in (
+        *ROOT.glob("*.md"),
+        *ROOT.glob("bench/results/**/*.md"),
+        *ROOT.glob("bench/speed/*.md"),
+    ):
+        for link in re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
+            assert (page.parent / link).exists() or "auto_gallery" in link, (page, link)
+
+
+def test_what_pairs_are_worth():
+    page = (DOCS / "guides" / "worth.md").read_text(encoding="utf-8")
+    measured = (ROOT / "bench" / "speed" / "worth.txt").read_text(encoding="utf-8")
+    stated = re.findall(r"\b0\.\d{3}\b|\b\d+ of \d+\b", page)
+    assert len(stated) > 5
+    assert not [one for one in stated if one not in measured]
+
+
+def rounded(cell: str, value: float) -> bool:
+    """Whether a printed number, whatever stands behind it, is this one, rounded."""
+    digits = re.match(r"[+−]?[\d,.]+", cell)[0].replace(",", "")
+    return number(digits) == pytest.approx(value, abs=0.5001 * 10 ** -len(digits.partition(".")[2]))
+
+
+def test_scaling(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "bench" / "speed")
+    scaling = import_module("scaling")
+    page, folder = "guides/scaling.md", scaling.FOLDER
+    keys = ("read_seconds", "epoch_seconds", "other_seconds", "total_seconds", "cpu_seconds")
+    for size, kind, *cells in table_with(page, "read, s")[1:]:
+        pairs = scaling.HELD_OUT_PAIRS if "held" in size else 10 ** "⁰¹²³⁴⁵⁶⁷⁸".index(size[-1])
+        only = {"kind": {"in memory": "memory", "streamed": "stream"}[kind]}
+        for key, cell in zip((*keys, "peak_mib", "file_mib"), cells, strict=True):
+            stated = scaling.least(folder / "pairs.csv", "pairs", only, key)[pairs]
+            assert rounded(cell, stated), (size, kind, key)
+    for size, *cells in table_with(page, "MLP: ms a step")[1:]:
+        models = int(size.split()[0].replace(",", ""))
+        for what, unit, first in (("linear", 1000, 0), ("mlp", 1, 3)):
+            if cells[first]:
+                only = {"what": f"{what}, CPU"}
+                step, memory = (
+                    scaling.least(folder / "fleets.csv", "models", only, key)[models]
+                    for key in ("cpu_ms_per_step", "memory_gib")
+                )
+                stated = (step, unit * step / models, 1024 * memory)
+                assert all(map(rounded, cells[first:][:3], stated)), (size, what)
+    lines = scaling.cost_model(folder)
+    rows = [
+        *(("stream cpu_seconds", 1, 1e6), ("stream total_seconds", 1, 1e6)),
+        *(("stream peak_mib", 1, 2**20), ("memory cpu_seconds", 1, 1e6)),
+        *(("memory peak_mib", 1, 2**20), ("linear, CPU: cpu_ms_per_step", 1, 1)),
+        *(("linear, CPU: memory_gib", 1024, 1024), ("mlp, CPU: cpu_ms_per_step", 1, 1)),
+        *(("mlp, CPU: memory_gib", 1024, 1024), ("mlp, H200, float32: memory_gib", 1024, 1024)),
+    ]
+    for (name, fixed, each), (_, a, b, held, *cells) in zip(
+        rows, table_with(page, "predicted")[1:], strict=True
+    ):
+        stated = lines[name]
+        assert rounded(a, fixed * stated["fixed"]) and rounded(b, each * stated["each"]), name
+        if held != "–":
+            unit = 1 if "GiB" in cells[0] else fixed
+            assert rounded(cells[0], unit * stated["predicted"]), name
+            assert rounded(cells[1], unit * stated["measured"]), name
+            assert rounded(cells[2], 100 * stated["error"]), name
+
+
+def test_hard_answers():
+    measured = (ROOT / "bench" / "speed" / "annotators.txt").read_text(encoding="utf-8")
+    _, *rows = table_with("guides/disagree.md", "calibration error")
+    for (_, *cells), (crowd, choice) in zip(
+        rows, product(("hard, drawn", "hard, likeliest"), (0, 1)), strict=True
+    ):
+        for data, first in (("soft", 0), ("letter", 2)):
+            line = measured.split(f"\n{data}, 2,000 pairs")[1].split(f"{crowd}  ")[1]
+            columns = line.splitlines()[0].split()
+            assert cells[first : first + 2] == [columns[choice], columns[10 + choice]], crowd
+
+
+def test_annotators_corrected_and_not():
+    measured = (ROOT / "bench" / "speed" / "annotators.txt").read_text(encoding="utf-8")
+    crowds = (
+        *("ideal", "a fifth random", "leaning to same", "leaning left", "three, mixed"),
+        *("careful, constant, random", "two of four careful"),
+    )
+    _, *rows = table_with("guides/disagree.md", "drawn set: ideal")
+    for crowd, (_, *cells) in zip(crowds, rows, strict=True):
+        for data, first in (("soft", 0), ("letter", 3)):
+            lines = measured.split(f"\n{data}, 2,000 pairs")[1].splitlines()
+            (line,) = [one for one in lines[1:17] if one.strip().startswith(f"{crowd}  ")]
+            ideal, auto, _, holds = line.split(crowd, 1)[1].split()[:4]
+            assert cells[first : first + 2] == [ideal, auto], crowd
+            assert int(cells[first + 2]) / 10 == pytest.approx(
+                float(holds.strip("%")) / 100, abs=0.001
+            )
+
+
+# ---- the walk through the architecture --------------------------------------------------------
+
+PAGE = DOCS / "extend" / "architecture.md"
+NAMES = sorted(set(re.findall(r"`((?:pairlearn\.)?[a-z_]+(?:\.[A-Za-z_]+)+)`", PAGE.read_text())))
+
+
+def test_the_walk_is_short():
+    stops = re.findall(r"^(\d+)\. ", PAGE.read_text(), re.M)
+    assert stops == [str(k) for k in range(1, len(stops) + 1)]
+    assert 10 < len(stops) <= 20
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_name_is_there(name):
+    pkgutil.resolve_name(f"pairlearn.{name.removeprefix('pairlearn.')}")

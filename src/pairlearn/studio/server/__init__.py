@@ -1,5 +1,0 @@
-"""The pages of the annotation studio, served over HTTP. Needs the extra ``annotate``."""
-
-from pairlearn.studio.server.app import make_app, serve
-
-__all__ = ["make_app", "serve"]

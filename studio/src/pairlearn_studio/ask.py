@@ -1,0 +1,291 @@
+"""Have a model judge the pairs of a project: a Python function, or a chat completions endpoint.
+
+Per pair (`by_pairs`), the model sees both items side by side, in both orders. Per item
+(`by_items`), it gives P(positive) once for each item, from which pairs are derived; since items
+recur, this is far cheaper.
+
+A function that judges pairs is called as ``f(left, right)`` and returns ``(similarity,
+difference)``; one that judges items is called as ``f(item)`` and returns P(y = +1 | x). Both
+return None for "can't say". Arguments are `pairlearn_studio.ItemView`: a cell of a table is
+``dict(item.rows)[name]``, a text ``item.text``, an image ``item.image_path``.
+"""
+
+from __future__ import annotations
+
+import importlib
+import math
+import sys
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from pairlearn.labels import PairLabels
+from pairlearn_studio.endpoint import ChatEndpoint
+from pairlearn_studio.items import ItemView
+from pairlearn_studio.judges import (
+    Judge,
+    Judgement,
+    PairModel,
+    PosteriorModel,
+    Said,
+    SaidOfItem,
+    Wording,
+    by_items,
+    by_pairs,
+    chat_item_model,
+    chat_pair_model,
+)  # fmt: skip
+from pairlearn_studio.limits import AnswerCache, Budget, LimitReached, ModelError, Pace, Stopped
+from pairlearn_studio.records import Answer
+
+if TYPE_CHECKING:
+    from pairlearn_studio.store import Store
+
+__all__ = [
+    "AnswerCache", "Budget", "ChatEndpoint", "Filled", "Judgement", "LimitReached", "ModelError",
+    "Pace", "PairToJudge", "Said", "SaidOfItem", "Seat", "Wording", "by_items", "by_pairs",
+    "chat_item_model", "chat_pair_model", "fill", "find_function", "item_model", "pair_model",
+]  # fmt: skip
+
+
+def find_function(name: str) -> Callable[..., Any]:
+    """Import ``module:function``, also from the current folder.
+
+    Examples
+    --------
+    >>> find_function("math:hypot")(3, 4)
+    5.0
+    """
+    module_name, colon, path = name.partition(":")
+    if not colon or not all(part.isidentifier() for part in (*module_name.split("."), path)):
+        raise ModelError(f"{name!r} must be module:function, such as mymodel:judge")
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.append(here)
+    try:
+        module = importlib.import_module(module_name)
+    except ImportError as error:
+        raise ModelError(f"{module_name!r} cannot be imported: {error}") from None
+    function = getattr(module, path, None)
+    if not callable(function):
+        raise ModelError(f"{module_name!r} has no function {path!r}")
+    return function  # type: ignore[no-any-return]  # callable() does not tell its type
+
+
+def pair_model(function: Callable[[ItemView, ItemView], Any]) -> PairModel:
+    """Wrap a function of two items, and check what it returns.
+
+    Examples
+    --------
+    >>> pair_model(lambda left, right: (0.6, 0.2))("a", "b")
+    Said(similarity=0.6, difference=0.2, mass=1.0)
+    >>> pair_model(lambda left, right: (60, 20))("a", "b")
+    Traceback (most recent call last):
+    pairlearn_studio.limits.ModelError: <lambda> returned (60, 20): similarity must lie in [0, 1]
+    """
+    lowest = {"similarity": 0, "difference": -1}
+    return _checked(function, Said, "(similarity, difference)", lowest)
+
+
+def item_model(function: Callable[[ItemView], Any]) -> PosteriorModel:
+    """Wrap a function of one item, and check what it returns, as `pair_model` does."""
+    return _checked(function, SaidOfItem, "P(positive)", {"P(positive)": 0})
+
+
+def _checked(
+    function: Callable[..., Any], kind: Any, expected: str, lowest: dict[str, int]
+) -> Callable[..., Any]:
+    """Wrap a function whose return values must lie between a lowest value and 1."""
+    name = getattr(function, "__name__", type(function).__name__)
+
+    def ask(*items: ItemView) -> Any:
+        try:
+            answer = function(*items)
+        except (AttributeError, TypeError) as error:
+            if "ItemView" not in str(error):
+                raise
+            # It took the item for a row or a dict.
+            raise ModelError(
+                f"{name} failed with {type(error).__name__}: {error}. A cell of a table is "
+                "dict(item.rows)[name], as text; a text is item.text, an image item.image_path"
+            ) from error
+        if answer is None:
+            return kind(*[None for _ in lowest], mass=0.0)
+        returned = f"{name} returned {repr(answer)[:80]}"
+        try:
+            values = [float(value) for value in (answer if len(lowest) > 1 else [answer])]
+            ranges = list(zip(lowest.items(), values, strict=True))
+        except (TypeError, ValueError):
+            raise ModelError(f"{returned}: return {expected}, or None for “can't say”") from None
+        for (number, low), value in ranges:
+            if not low <= value <= 1:  # NaN neither
+                raise ModelError(f"{returned}: {number} must lie in [{low}, 1]")
+        return kind(*values)
+
+    return ask
+
+
+class PairToJudge(NamedTuple):
+    """A pair of the project: its number, and the ids of its items."""
+
+    pair: int
+    left: str
+    right: str
+
+
+@dataclass
+class Filled:
+    """Result of a run: the judgements, in the order in which they were completed.
+
+    ``stopped`` says why the run ended before the last pair: "max-requests", "max-cost",
+    "interrupted" or "error", which is in ``error``; it is empty after a complete run.
+
+    Examples
+    --------
+    >>> filled = Filled([Judgement(0.6, 0.1, 0.04, 1.0), Judgement(None, None, math.nan, 0.2)])
+    >>> filled.summary()
+    {'judged': 1, 'cant_say': 1, 'infeasible': 0, 'position_bias': 0.04, 'least_mass': 0.2}
+    """
+
+    judgements: list[Judgement] = field(default_factory=list)
+    stopped: str = ""
+    error: ModelError | None = None
+
+    def summary(self) -> dict[str, Any]:
+        """Counts, the mean position bias (None if only one order was asked), the least mass."""
+        judged = [j for j in self.judgements if not j.cant_say]
+        biases = [j.bias for j in self.judgements if not math.isnan(j.bias)]
+        numbers = np.array([(j.similarity, j.difference) for j in judged], np.float64)
+        feasible = PairLabels(*numbers.reshape(-1, 2).T).feasible()
+        return {
+            "judged": len(judged),
+            "cant_say": len(self.judgements) - len(judged),
+            "infeasible": int((~feasible).sum()),
+            "position_bias": math.fsum(biases) / len(biases) if biases else None,
+            "least_mass": min((j.mass for j in self.judgements), default=None),
+        }
+
+
+def fill(
+    pairs: Iterable[PairToJudge],
+    judge: Judge,
+    keep: Callable[[PairToJudge, Judgement, float], object],
+    *,
+    concurrent: int = 1,
+    stop: Callable[[], None] = lambda: None,
+    progress: Callable[[int], None] = lambda done: None,
+) -> Filled:
+    """Judge pairs, and store every judgement before a thread takes the next pair.
+
+    At a limit, requests in flight are completed; an error also stops those that wait. Neither
+    loses a judgement, and the result reports both.
+
+    Parameters
+    ----------
+    pairs : iterable of PairToJudge
+    judge : callable
+        Maps two item ids to a judgement; called from ``concurrent`` threads.
+    keep : callable
+        Called with pair, judgement and seconds; returns when the judgement is on disk.
+    concurrent : int
+        Pairs judged at a time.
+    stop : callable
+        Ends requests that wait for their turn.
+    progress : callable
+        Called with the number of pairs done.
+    """
+
+    def work(pair: PairToJudge) -> Judgement:
+        begin = time.monotonic()
+        try:
+            judgement = judge(pair.left, pair.right)
+        except (LimitReached, Stopped, ModelError):
+            raise
+        except Exception as error:
+            raise ModelError(f"the model failed with {type(error).__name__}: {error}") from error
+        keep(pair, judgement, time.monotonic() - begin)
+        return judgement
+
+    filled = Filled()
+    source = iter(pairs)
+    running: dict[Future[Judgement], PairToJudge] = {}
+    with ThreadPoolExecutor(concurrent, thread_name_prefix="pairlearn-model") as pool:
+        try:
+            while True:
+                free = 0 if filled.stopped else concurrent - len(running)
+                for pair in islice(source, free):
+                    running[pool.submit(work, pair)] = pair
+                if not running:
+                    return filled
+                for done in wait(running, return_when=FIRST_COMPLETED).done:
+                    _settle(filled, running.pop(done), done, stop)
+                    progress(len(filled.judgements))
+        except BaseException as error:
+            stop()
+            if not isinstance(error, KeyboardInterrupt):
+                raise
+            filled.stopped = "interrupted"
+            for done in wait(running).done:  # requests in flight are paid for
+                _settle(filled, running[done], done, stop)
+            return filled
+
+
+def _settle(
+    filled: Filled, pair: PairToJudge, done: Future[Judgement], stop: Callable[[], None]
+) -> None:
+    try:
+        filled.judgements.append(done.result())
+    except LimitReached as limit:
+        filled.stopped = filled.stopped or str(limit)
+    except Stopped:
+        pass
+    except ModelError as error:
+        stop()
+        if filled.error is None:
+            filled.stopped = "error"
+            filled.error = ModelError(f"pair {pair.left}, {pair.right}: {error}")
+            filled.error.__cause__ = error.__cause__
+
+
+class Seat:
+    """The annotator for a model: without a link, and without assigned pairs.
+
+    It is created with the first judgement; its name cannot be that of a person. People keep their
+    pairs; when pairs are next assigned, the model's answers count towards the overlap.
+    """
+
+    def __init__(self, store: Store, name: str) -> None:
+        self._store, self._name = store, name
+        for annotator in store.annotators():
+            if annotator.name == name and annotator.origin != "model":
+                raise ModelError(f"{name!r} is an annotator, and no model: give another --name")
+
+    def open_pairs(self) -> list[PairToJudge]:
+        """Pairs of the project that the model has not judged, in their order."""
+        answers = self._store.answers()
+        done = {answer.pair for answer in answers if answer.annotator == self._name}
+        return [
+            PairToJudge(pair.id, pair.left, pair.right)
+            for pair in self._store.pairs()
+            if pair.id not in done
+        ]
+
+    def keep(self, pair: PairToJudge, judgement: Judgement, seconds: float) -> None:
+        """Store a judgement, unless another run has already stored one."""
+        note = f"understood {judgement.mass:.3f}"
+        if not math.isnan(judgement.bias):
+            note += f", position bias {judgement.bias:+.3f}"
+        answer = Answer(
+            judgement.similarity, judgement.difference, cant_say=judgement.cant_say, note=note,
+            seconds=seconds,
+        )  # fmt: skip
+        self._store.carry_out(
+            lambda changes: changes.import_answer(self._name, pair.pair, answer, revise=False),
+            who="model",
+        )

@@ -1,0 +1,357 @@
+"""Every change of the answers, each inside a transaction of the writer.
+
+Checks, the known pairs that are mixed in, are stored as pairs outside of the plan, and are
+``known_share`` of what every annotator judges. Repeats are pairs of the plan the other way round,
+some time after the first answer. Which of the next tasks is one of these follows from the
+annotator and the number of their answers: it cannot be guessed, and stays the same when a page is
+reloaded.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import secrets
+import sqlite3
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from pairlearn_studio.choosing import assign
+from pairlearn_studio.reader import ADJUDICATOR, CONTROLS, OTHERS, THEIRS, Queries, token_hash
+from pairlearn_studio.records import Annotator, Answer, Controls, Known, Receipt
+from pairlearn_studio.store_file import StoreError
+
+MAX_NAME = 80
+_KEPT = (
+    "SELECT annotator, pair FROM assignment WHERE answer IS NOT NULL "
+    "UNION SELECT a.annotator, a.pair FROM assignment a JOIN annotator n ON n.id = a.annotator "
+    "WHERE a.touched IS NOT NULL AND n.retired_at IS NULL "
+    "UNION SELECT a.annotator, min(a.pair) FROM assignment a "
+    "JOIN annotator n ON n.id = a.annotator JOIN pair p ON p.id = a.pair "
+    "WHERE a.answer IS NULL AND n.retired_at IS NULL AND p.origin <> 'import' "
+    "GROUP BY a.annotator"
+)
+"""Assignments that never move: answered, reopened, or the next one of an annotator."""
+
+
+def now() -> str:
+    """Current time, UTC, ISO 8601 with milliseconds."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def fresh_token() -> str:
+    """32 random bytes in letters that a link may hold."""
+    return secrets.token_urlsafe(32)
+
+
+def check_name(name: str) -> None:
+    """Raise StoreError if an annotator cannot have this name."""
+    if not 1 <= len(name) <= MAX_NAME or not name.isprintable() or name != name.strip():
+        raise StoreError(
+            f"name is {name!r}: give 1 to {MAX_NAME} printable characters, "
+            "without spaces around them"
+        )
+
+
+class Changes(Queries):
+    """Changes of the answers in a transaction of the writer, logged as made by ``who``."""
+
+    def __init__(self, connection: sqlite3.Connection, who: str) -> None:
+        self.connection, self.who = connection, who
+
+    def rows(self, query: str, *values: object) -> list[tuple[Any, ...]]:
+        """Rows of a query."""
+        return self.connection.execute(query, values).fetchall()
+
+    def _insert(self, table: str, **values: object) -> int:
+        """Add a row; return its id."""
+        marks = ", ".join("?" * len(values))
+        row_id = self.connection.execute(
+            f"INSERT INTO {table} ({', '.join(values)}) VALUES ({marks})", [*values.values()]
+        ).lastrowid
+        assert row_id is not None
+        return row_id
+
+    def log(self, action: str, detail: str = "", **about: int | None) -> int:
+        """Add a line to the history, about an annotator, a pair or answers; return its id."""
+        return self._insert("change", at=now(), who=self.who, action=action, detail=detail, **about)
+
+    # -- answers -------------------------------------------------------------------------
+
+    def record_answer(self, annotator: int, pair: int, answer: Answer) -> Receipt:
+        """Store an answer, unless this key of this annotator for this pair is stored already."""
+        by_key = "(SELECT * FROM answer WHERE annotator = ? AND pair = ? AND key = ?) x"
+        for stored in self.find_answers(by_key, annotator, pair, answer.key):
+            if not stored.same_judgement(answer) or stored.level != answer.level:
+                raise StoreError(
+                    f"key {answer.key!r} came before with another answer to pair {pair}: give "
+                    "every answer a key of its own"
+                )
+            return Receipt(stored.id, stored.revision)
+        query = (
+            "SELECT name, retired_at FROM assignment a JOIN annotator n ON n.id = a.annotator "
+            "JOIN pair p ON p.id = a.pair "
+            "WHERE a.annotator = ? AND a.pair = ? AND p.right <> ''"
+        )
+        if (row := self.first(query, annotator, pair)) is None:
+            raise StoreError(f"pair {pair} is not assigned to annotator {annotator}")
+        name, retired_at = row
+        if retired_at is not None:
+            raise StoreError(f"annotator {name!r} has retired")
+        return Changes(self.connection, name)._add_answer(annotator, pair, answer)
+
+    def _add_answer(self, annotator: int, pair: int, answer: Answer) -> Receipt:
+        """Add an answer to an existing assignment.
+
+        Statements of other kinds go into a table of their own: earlier versions take an answer
+        with nothing else for "can't say".
+        """
+        query = (
+            "SELECT answer, (SELECT max(revision) FROM answer x "
+            "WHERE x.annotator = a.annotator AND x.pair = a.pair) "
+            "FROM assignment a WHERE a.annotator = ? AND a.pair = ?"
+        )
+        ((before, latest),) = self.rows(query, annotator, pair)
+        assignment = {"annotator": annotator, "pair": pair}
+        row = vars(answer) | {"cant_say": not answer.compares, "revision": (latest or 0) + 1}
+        others = row.pop("others")
+        answer_id = self._insert("answer", at=now(), **assignment, **row)
+        if others:
+            columns = "answer INTEGER PRIMARY KEY REFERENCES answer, said TEXT NOT NULL"
+            self.rows(f"CREATE TABLE IF NOT EXISTS {OTHERS} ({columns})")
+            self._insert(OTHERS, answer=answer_id, said=json.dumps(others))
+        action = "answered" if before is None else "revised"
+        self._set_answer(answer_id, action, before=before, **assignment)
+        return Receipt(answer_id, row["revision"])
+
+    def _add_answer_of(self, name: str, pair: int, answer: Answer) -> Receipt:
+        """Add an answer that came by no link, of an annotator who is added if new."""
+        annotator = self._unlinked_annotator(name)
+        self._assign(annotator, pair)
+        return self._add_answer(annotator, pair, answer)
+
+    def adjudicate(self, pair: int, answer: Answer) -> Receipt:
+        """Store the supervisor's answer to a pair, under a name that nobody else has."""
+        if not self.first("SELECT 1 FROM pair WHERE id = ? AND right <> ''", pair):
+            raise StoreError(f"there is no pair {pair}")
+        name = self.adjudicator
+        if name is None:
+            taken = {name for (name,) in self.rows("SELECT name FROM annotator")}
+            name = "supervisor"
+            while name in taken:
+                name = f"{name} (settles pairs)"
+            Changes(self.connection, ADJUDICATOR)._unlinked_annotator(name)
+            self.set_setting(ADJUDICATOR, name)
+        return Changes(self.connection, name)._add_answer_of(name, pair, answer)
+
+    def import_answer(self, name: str, pair: int, answer: Answer, *, revise: bool = True) -> str:
+        """Store an answer from elsewhere; return "new", "revised", or "same" as before.
+
+        Without ``revise`` an existing answer stays. The name that overrules everybody is refused.
+        """
+        before = self.find_answers(THEIRS, self._unlinked_annotator(name), pair)
+        if before and (not revise or answer.same_judgement(before[0])):
+            return "same"
+        if name == self.adjudicator:
+            raise StoreError(
+                f"the annotator {name!r} settles pairs here, and overrules all others: "
+                "give these judgements another name"
+            )
+        self._add_answer_of(name, pair, answer)
+        return "revised" if before else "new"
+
+    def withdraw_last(self, annotator: int, answer_id: int | None) -> int | None:
+        """Reopen the pair that an annotator answered last; its id, or None, as in `Store.undo`."""
+        last = self.first(
+            "SELECT a.pair, a.answer, n.name FROM assignment a "
+            "JOIN annotator n ON n.id = a.annotator JOIN pair p ON p.id = a.pair "
+            "WHERE a.annotator = ? AND a.answer IS NOT NULL AND p.right <> '' "
+            "ORDER BY a.touched DESC LIMIT 1",
+            annotator,
+        )
+        if last is None or (answer_id is not None and last[1] != answer_id):
+            return None
+        pair, before, name = last
+        Changes(self.connection, name)._set_answer(
+            None, "withdrawn", annotator=annotator, pair=pair, before=before
+        )
+        return int(pair)
+
+    def _set_answer(
+        self, answer: int | None, action: str, *, annotator: int, pair: int, before: int | None
+    ) -> None:
+        """Set or clear the current answer of an assignment, with a line in the history."""
+        change = self.log(action, annotator=annotator, pair=pair, before=before, after=answer)
+        update = "UPDATE assignment SET answer = ?, touched = ? WHERE annotator = ? AND pair = ?"
+        self.rows(update, answer, change, annotator, pair)
+
+    # -- annotators ----------------------------------------------------------------------
+
+    def add_annotators(self, names: Sequence[str]) -> list[tuple[Annotator, str]]:
+        """Add annotators, each with a token that cannot be read again."""
+        added = []
+        for name in names:
+            check_name(name)
+            if self.first("SELECT 1 FROM annotator WHERE name = ?", name):
+                raise StoreError(
+                    f"an annotator {name!r} already exists: choose another name, or make another "
+                    "link for them with `pairlearn annotate link --renew`"
+                )
+            token = fresh_token()
+            annotator = self._insert(
+                "annotator", name=name, token_hash=token_hash(token), added_at=now()
+            )
+            self.log("annotator added", annotator=annotator)
+            added.append((Annotator(annotator, name), token))
+        return added
+
+    def _unlinked_annotator(self, name: str) -> int:
+        """Id of an annotator for a model or an import, added without link and open pairs."""
+        if (row := self.first("SELECT id FROM annotator WHERE name = ?", name)) is not None:
+            return int(row[0])
+        ((added, _),) = self.add_annotators([name])
+        self.retire(added.id)
+        return added.id
+
+    def retire(self, annotator: int) -> None:
+        """Void an annotator's link; their answers stay."""
+        update = "UPDATE annotator SET retired_at = ? WHERE id = ? AND retired_at IS NULL"
+        if not self.connection.execute(update, (now(), annotator)).rowcount:
+            raise StoreError(f"no annotator {annotator} takes part")
+        self.log("annotator retired", annotator=annotator)
+
+    def renew_token(self, annotator: int) -> str:
+        """Replace a token, which voids the old link; retired annotators take part again."""
+        token = fresh_token()
+        update = "UPDATE annotator SET token_hash = ?, retired_at = NULL WHERE id = ?"
+        if not self.connection.execute(update, (token_hash(token), annotator)).rowcount:
+            raise StoreError(f"there is no annotator {annotator}")
+        self.log("token renewed", annotator=annotator)
+        return token
+
+    def adopt_links(self, present: Queries) -> list[str]:
+        """Take over the links of another file; return whose links changed."""
+        query = (
+            "SELECT name, CASE WHEN retired_at IS NULL THEN token_hash END, token_hash, added_at, "
+            "retired_at FROM annotator ORDER BY id"
+        )
+        here = {name: link for name, link, *_ in self.rows(query)}
+        moved = {row[0]: row[2:] for row in present.rows(query) if here.get(row[0]) != row[1]}
+        self.connection.executemany(
+            "INSERT INTO annotator (name, token_hash, added_at, retired_at) VALUES (?, ?, ?, ?) "
+            "ON CONFLICT (name) DO UPDATE SET token_hash = excluded.token_hash, "
+            "retired_at = excluded.retired_at",
+            [(name, *row) for name, row in moved.items()],
+        )
+        names = list(moved)
+        if (link := present.setting("supervisor")) and link != self.setting("supervisor"):
+            self.set_setting("supervisor", link)
+            names.append("the supervisor")
+        if names:
+            self.log("links kept", f"of {', '.join(names)}")
+        return names
+
+    def set_setting(self, name: str, value: str) -> None:
+        """Write a setting of the project."""
+        self.connection.execute("INSERT OR REPLACE INTO setting VALUES (?, ?)", (name, value))
+
+    # -- pairs and assignments -----------------------------------------------------------
+
+    def find_pair(self, left: str, right: str) -> tuple[int, bool] | None:
+        """Id of a pair in either direction, and whether it is stored the other way round."""
+        query = (
+            "SELECT id, left <> ?1 FROM pair "
+            "WHERE (left = ?1 AND right = ?2) OR (left = ?2 AND right = ?1) ORDER BY id"
+        )
+        row = self.first(query, left, right)
+        return None if row is None else (int(row[0]), bool(row[1]))
+
+    def add_pairs(self, pairs: Iterable[tuple[str, str, float]], origin: str) -> list[int]:
+        """Add pairs, none of which may be there in either direction; return their ids."""
+        ids = []
+        for left, right, weight in pairs:
+            pair = f"the pair ({left!r}, {right!r})"
+            if left == right:
+                raise StoreError(f"{pair} is an item with itself")
+            if known := self.find_pair(left, right):
+                raise StoreError(f"{pair} already exists, as pair {known[0]}")
+            if not 0 < weight < math.inf:
+                raise StoreError(f"weight of {pair} must be positive; got {weight:g}")
+            ids.append(self._insert("pair", left=left, right=right, weight=weight, origin=origin))
+        self.log("pairs added", f"{len(ids)} pairs, origin {origin}")
+        return ids
+
+    def _assign(self, annotator: int, pair: int) -> None:
+        """Assign one pair to one annotator, unless it is theirs already."""
+        insert = "INSERT OR IGNORE INTO assignment (annotator, pair) VALUES (?, ?)"
+        self.rows(insert, annotator, pair)
+
+    def reassign(self, overlap: int, seed: int) -> None:
+        """Assign the open pairs anew; pairs that an annotator answered or sees now stay theirs."""
+        active = self._ids("annotator", "retired_at IS NULL")
+        pairs = self._ids("pair", "origin <> 'import'")
+        kept: dict[int, list[int]] = {}
+        for annotator, pair in self.rows(_KEPT):
+            kept.setdefault(pair, []).append(annotator)
+        assigned = assign(pairs, active, overlap, seed, kept)
+        wanted = {(who, pair) for pair, whose in assigned.items() for who in whose}
+        present = set(self.rows("SELECT annotator, pair FROM assignment"))
+        present = {assignment for assignment in present if assignment[1] in assigned}
+        for statement, rows in (
+            ("DELETE FROM assignment WHERE annotator = ? AND pair = ?", present - wanted),
+            ("INSERT INTO assignment (annotator, pair) VALUES (?, ?)", wanted - present),
+        ):
+            self.connection.executemany(statement, sorted(rows))
+        self._assign_controls(wanted, active)
+        self.set_setting("overlap", str(overlap))
+        detail = f"{len(pairs)} pairs, {len(active)} annotators, overlap {overlap}"
+        self.log("pairs assigned", detail)
+
+    def _ids(self, table: str, condition: str) -> list[int]:
+        query = f"SELECT id FROM {table} WHERE {condition} ORDER BY id"
+        return [row_id for (row_id,) in self.rows(query)]
+
+    def mix_in(self, checks: Sequence[Known], share: float, repeat_share: float) -> None:
+        """Add checks and repeats to the pairs, and unassign those that are no longer wanted."""
+        before = Controls.read(self.setting(CONTROLS))
+        controls = Controls(list(checks), share, {}, repeat_share)
+        for check in checks:
+            pair, swapped = self.find_pair(check.left, check.right) or (
+                self.add_pairs([(check.left, check.right, 1.0)], "import")[0],
+                False,
+            )
+            controls.pairs[pair] = check.swapped() if swapped else check
+        plan = self.rows("SELECT id, left, right FROM pair WHERE origin = 'plan' ORDER BY id")
+        repeat_of = {original: repeat for repeat, original in before.repeats.items()}
+        for original, left, right in plan[: math.ceil(repeat_share * len(plan))]:
+            repeat = repeat_of.get(original) or self._insert(
+                "pair", left=right, right=left, weight=1, origin="import"
+            )
+            controls.repeats[repeat] = original
+        for gone in {*before.pairs, *before.repeats} - {*controls.pairs, *controls.repeats}:
+            # Pairs of the plan among these are assigned anew with the others.
+            self.rows("DELETE FROM assignment WHERE pair = ? AND answer IS NULL", gone)
+        self.set_setting(CONTROLS, msgspec.json.encode(controls).decode())
+        self.log("mixed in", f"{len(controls.pairs)} known pairs, {len(controls.repeats)} repeats")
+
+    def _assign_controls(self, assigned: set[tuple[int, int]], active: Sequence[int]) -> None:
+        """Assign checks in proportion to everybody's pairs, and repeats; nobody loses one."""
+        controls = Controls.read(self.setting(CONTROLS))
+        if not controls.total_share:
+            return
+        load = Counter(who for who, _ in assigned)
+        outside = set(self._ids("pair", "origin = 'import'"))
+        checks = [pair for pair in controls.pairs if pair in outside]
+        present = set(self.rows("SELECT annotator, pair FROM assignment"))
+        for who in active:
+            due = min(len(checks), math.ceil(controls.share * load[who]))
+            start = who % max(len(checks), 1)
+            free = [pair for pair in checks[start:] + checks[:start] if (who, pair) not in present]
+            missing = max(due - (len(checks) - len(free)), 0)
+            repeats = [pair for pair, of in controls.repeats.items() if (who, of) in assigned]
+            for pair in free[:missing] + repeats:
+                self._assign(who, pair)

@@ -1,0 +1,1 @@
+"""``pairlearn annotate``, a file for each part of it."""

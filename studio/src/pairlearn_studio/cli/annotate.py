@@ -1,0 +1,368 @@
+"""``pairlearn annotate``: collect judgements of pairs from people and models."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from pairlearn.cli.command import Output, as_options, command, register
+from pairlearn.cli.options import Count, OptionalCount, Seed, parse_names
+from pairlearn_studio.cli.ask import ask
+from pairlearn_studio.cli.exchange import backup, export, import_, label_studio, opened, restore
+from pairlearn_studio.cli.serve import NOT_RANDOM, demo, serve
+
+if TYPE_CHECKING:
+    from pairlearn_studio import Store
+    from pairlearn_studio.overview import AnnotatorOverview
+    from pairlearn_studio.records import Annotator
+
+ADDRESS = "http://127.0.0.1:8337"
+COLUMNS = (
+    "don't fit: s and c that no posteriors produce; drift: mean s of the last third less that of "
+    "the first, in standard errors; within ±3 it can be chance; (!): deserves a look"
+)
+
+
+@dataclass(frozen=True)
+class Appearance:
+    """What annotators see, and what they are asked.
+
+    Parameters
+    ----------
+    overlap
+        Annotators of each pair.
+    title
+        Title of the pages.
+    positive, negative
+        Names of the two classes.
+    question_similarity, question_difference
+        In the annotator's words.
+    help_text
+        Help for annotators.
+    columns
+        Columns of a table to show, separated by commas. [default: all]
+    answers
+        graded: ten answers in words; each: how likely is each of the two; exact: similarity
+        and difference, as two numbers.
+    hide_ids
+        Do not show the ids of items to annotators.
+    positive_means, negative_means
+        Definitions of the classes, which annotators read first.
+    qualify
+        Share of the practice pairs that an annotator must get right before starting.
+    language
+        Language of the annotator's page.
+    """
+
+    overlap: Count = 1
+    title: str = "Which pairs are alike?"
+    positive: str = "positive"
+    negative: str = "negative"
+    question_similarity: str = ""
+    question_difference: str = ""
+    help_text: str = ""
+    columns: str = ""
+    answers: Literal["graded", "each", "exact"] = "graded"
+    hide_ids: bool = False
+    positive_means: str = ""
+    negative_means: str = ""
+    qualify: Annotated[float, typer.Option(min=0, max=1)] = 0.0
+    language: Literal["en", "de", "fr"] = "en"
+
+    def fields(self) -> dict[str, Any]:
+        """The options as fields of `pairlearn_studio.Project`."""
+        renamed = {"positive": "positive_name", "negative": "negative_name", "help_text": "help"}
+        values = vars(self) | {"columns": tuple(parse_names(self.columns))}
+        return {renamed.get(name, name): value for name, value in values.items()}
+
+
+@command("annotate init", Appearance)
+def init(
+    appearance: Appearance,
+    project: Path,
+    items: Path,
+    *,
+    pairs: OptionalCount = None,
+    annotators: str = "",
+    kind: Literal["table", "image", "text"] | None = None,
+    mode: Literal["uniform", "information"] = "uniform",
+    seed: Seed = 0,
+    address: str = ADDRESS,
+) -> Output:
+    """Make a project from items: the pairs to judge, the questions, an empty store.
+
+    Parameters
+    ----------
+    project
+        Folder to create; it must not exist.
+    items
+        Table (.csv, .parquet), folder of images, or of texts.
+    pairs
+        Pairs to judge. [default: 500]
+    annotators
+        Names, separated by commas.
+    kind
+        Kind of the items, if a folder has several.
+    mode
+        uniform: random pairs; information: pairs that a quick model of the items' features
+        expects to learn from, with weights that correct for the choice.
+    address
+        URL of the app.
+
+    For example:
+      pairlearn annotate init pumps pumps.csv --pairs 300 --positive "will fail"
+      pairlearn annotate init cats photos/ --overlap 2 --annotators ann,bob,cy
+      pairlearn annotate init mails letters/ \\
+        --question-similarity "Both angry, or neither?"
+    """  # noqa: D301
+    from pairlearn_studio import Store
+    from pairlearn_studio.changes import check_name
+    from pairlearn_studio.creating import create_project, describe_fit
+
+    names, address = parse_names(annotators), _check_address(address)
+    for name in names:
+        check_name(name)
+        if names.count(name) > 1:
+            raise ValueError(f"--annotators names {name!r} twice: give everybody one name")
+    made, token = create_project(
+        project, items, kind=kind, pairs=pairs, seed=seed, mode=mode, **appearance.fields()
+    )
+    with Store.open(made) as store:
+        added = store.add_annotators(names) if names else []
+        count = len(store.items)
+    links = {who.name: f"{address}/a/{key}" for who, key in added}
+    data = {
+        "project": str(made.folder),
+        "kind": made.kind,
+        "items": count,
+        "pairs": made.plan.pairs,
+        "overlap": made.overlap,
+        "supervisor": f"{address}/s/{token}",
+        "links": links,
+        "fit": as_options(describe_fit(made)),
+    }
+    text = [
+        f"{made.folder}: {count:,} items, {made.plan.pairs:,} pairs, overlap {made.overlap}; "
+        f"the questions are in {made.path}",
+        f"  supervisor  {data['supervisor']}",
+        *(f"  {name}  {link}" for name, link in links.items()),
+        "keep these links, they are shown once; `pairlearn annotate serve` opens the app",
+        data["fit"],
+    ]
+    return Output(data, text, warnings=[NOT_RANDOM] if mode == "information" else [])
+
+
+@command("annotate link")
+def link(
+    project: Path,
+    names: list[str] | None = None,
+    *,
+    renew: bool = False,
+    supervisor: bool = False,
+    address: str | None = None,
+) -> Output:
+    """Add annotators and print their links; each is shown once.
+
+    Links begin with the address at which the project is served, or was last served.
+
+    Parameters
+    ----------
+    names
+        Annotators: new ones, or see --renew.
+    renew
+        New links for existing annotators.
+    supervisor
+        A new link for the supervisor.
+    address
+        URL of the app. [default: where it is served]
+
+    For example:
+      pairlearn annotate link pumps ann bob
+      pairlearn annotate link pumps ann --renew
+      pairlearn annotate link pumps --supervisor --address https://studio.example
+    """
+    from pairlearn_studio.writer import served_at
+
+    if not names and not supervisor:
+        raise ValueError("give names of annotators, or --supervisor")
+    address = _check_address(address or served_at(project) or ADDRESS)
+    links = {}
+    with opened(project) as store:
+        if names and renew:
+            for who in [_find(store, name) for name in names]:
+                links[who.name] = f"{address}/a/{store.renew_token(who.id)}"
+        elif names:
+            for who, token in store.add_annotators(names):
+                links[who.name] = f"{address}/a/{token}"
+        if supervisor:
+            links["supervisor"] = f"{address}/s/{store.renew_supervisor_token()}"
+    return Output(links, [f"{name}  {link}" for name, link in links.items()])
+
+
+@command("annotate known")
+def known(
+    project: Path,
+    file: Path,
+    *,
+    share: Annotated[float, typer.Option(min=0.001, max=1)] = 0.05,
+    repeats: Annotated[float, typer.Option(min=0, max=1)] = 0.0,
+) -> Output:
+    """Set the pairs whose answers are known, replacing those set before.
+
+    Parameters
+    ----------
+    file
+        Table (.csv, .parquet) with the columns left, right and answer (such as “left surely” or
+        “alike”), and optionally use (example, practice or, by default, check) and why.
+    share
+        Share of checks among the pairs that annotators judge.
+    repeats
+        Share of repeats: pairs that they have judged already, the other way round.
+
+    For example:
+      pairlearn annotate known pumps known.csv
+      pairlearn annotate known pumps known.csv --share 0.1
+    """
+    from pairlearn_studio import Store
+    from pairlearn_studio.items import read_columns
+    from pairlearn_studio.records import read_known
+
+    columns = read_columns(file, "known pairs", "left", "right", "answer")
+    cells = zip(*columns.values(), strict=True)
+    rows = [{name: cell for name, cell in zip(columns, row, strict=True) if cell} for row in cells]
+    with opened(project) as store:
+        pairs = read_known(rows, store.project.levels, f"{file}, row")
+        for row, pair in enumerate(pairs, 1):
+            store.check_items(pair.left, pair.right, place=f"{file}, row {row}: ")
+        changed = replace(store.project, known=pairs, known_share=share, repeat_share=repeats)
+    Store.open(changed).close()  # adds the checks and repeats to the pairs
+    changed.save()
+    counts = {use: len(changed.known_for(use)) for use in ("example", "practice", "check")}
+    text = ", ".join(f"{number} {use}" for use, number in counts.items())
+    return Output(counts, [f"{changed.path}: {text}; restart a running server to use them"])
+
+
+@command("annotate retire", has_json=False)
+def retire(project: Path, names: list[str]) -> None:
+    """Retire annotators: their answers stay, their open pairs go to the others.
+
+    Parameters
+    ----------
+    names
+        Annotators.
+
+    For example:
+      pairlearn annotate retire pumps bob
+    """
+    with opened(project) as store:
+        people = [_find(store, name) for name in dict.fromkeys(names)]
+        for who in people:
+            if not who.active:
+                raise ValueError(f"the part of {who.name!r} has ended already")
+        for who in people:
+            store.retire(who.id)
+
+
+@command("annotate status")
+def status(project: Path) -> Output:
+    """Show the progress of a project, and how its annotators work.
+
+    For example:
+      pairlearn annotate status pumps
+      pairlearn annotate status pumps --json | jq '.annotators[] | .words'
+    """
+    from pairlearn_studio.overview import AnswerColumns
+
+    with opened(project) as store:
+        rows, pairs, answers = store.overview(), store.pairs(), store.answers()
+        data: dict[str, Any] = {
+            "title": store.project.title,
+            "kind": store.project.kind,
+            "items": len(store.items),
+            "pairs": len({pair.id for pair in pairs} - store.mixed_in),
+            "overlap": store.project.overlap,
+            "mode": store.project.plan.mode,
+            "answers": len(answers),
+            "cant_say": sum(answer.cant_say for answer in answers),
+            "infeasible": int(AnswerColumns(answers).infeasible_rows.sum()),
+            "pairs_answered": len(
+                {answer.pair for answer in answers if answer.right} - store.mixed_in
+            ),
+            "annotators": rows,
+            "quality": store.quality(),
+        }
+    line = (
+        "{title}: {answers:,} answers to {pairs_answered:,} of {pairs:,} pairs of {items:,} items, "
+        "{cant_say:,} can't say, {infeasible:,} infeasible"
+    )
+    text = [line.format(**data), *([_overview(rows)] if rows else [])]
+    constant = {row.annotator.name for row in rows if row.manner and row.manner.constant}
+    for name, quality in data["quality"].items():
+        # The column about how they answer says that all are the same.
+        flags = [flag for flag in quality.flags if name not in constant or "the same" not in flag]
+        counts = [
+            f"{number} of {of} {what}"
+            for number, of, what in (
+                (quality.right, quality.known, "known pairs right"),
+                (quality.agree, quality.repeats, "repeated pairs answered alike"),
+            )
+            if of and not any(what in flag for flag in flags)
+        ]
+        if notes := [*counts, *flags]:
+            text.append(f"{name}: {'; '.join(notes)}")
+    return Output(data, text)
+
+
+def _overview(rows: list[AnnotatorOverview]) -> Any:
+    from rich.table import Table
+
+    from pairlearn_studio.overview import format_number
+
+    table = Table(box=None, header_style="bold", pad_edge=False, caption=COLUMNS)
+    table.caption_justify, table.caption_style = "left", ""
+    # Two-line headers, so that the table fits a terminal of 80 columns.
+    table.add_column("annotator")
+    for name in ("done", "can't\nsay", "seconds", "don't\nfit", "drift"):
+        table.add_column(name, justify="right")
+    table.add_column("how they answer")
+    for row in rows:
+        table.add_row(
+            row.annotator.name + (f" ({row.annotator.note})" if row.annotator.note else ""),
+            f"{row.done}/{row.total}",
+            str(row.cant_say),
+            format_number(row.median_seconds, ".1f"),
+            format_number(row.infeasible, ".0%"),
+            format_number(row.drift.similarity_z, "+.1f"),
+            row.words + (" (!)" if row.doubt else ""),
+        )
+    return table
+
+
+def _check_address(address: str) -> str:
+    """The URL that links begin with."""
+    if not address.startswith(("http://", "https://")):
+        raise ValueError(f"--address is {address!r}: give one such as https://studio.example")
+    return address.rstrip("/")
+
+
+def _find(store: Store, name: str) -> Annotator:
+    annotators = {annotator.name: annotator for annotator in store.annotators()}
+    if name not in annotators:
+        names = ", ".join(annotators) or "none"
+        raise ValueError(f"there is no annotator {name!r}; there are {names}")
+    return annotators[name]
+
+
+app = register(
+    typer.Typer(
+        name="annotate",
+        help="Collect judgements of pairs from people and models.",
+        no_args_is_help=True,
+        add_completion=False,
+    ),
+    *(init, known, serve, demo, link, retire, status),
+    *(backup, restore, export, import_, label_studio, ask),
+)

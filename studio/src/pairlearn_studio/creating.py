@@ -1,0 +1,219 @@
+"""Create projects from the rows of a table, a folder of images, or a folder of texts.
+
+`make_demo` creates one to try the studio with: handwritten digits from scikit-learn.
+"""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from pairlearn.extras import missing_extra
+from pairlearn.tables import TableError, read_items
+from pairlearn.tables.item_files import IMAGES, SUFFIXES, item_kinds, list_files
+from pairlearn_studio.items import (
+    MAX_TEXT_BYTES,
+    Items,
+    media_type,
+    read_columns,
+    read_file,
+)  # fmt: skip
+from pairlearn_studio.project import Kind, Mode, Plan, Project, ProjectError
+from pairlearn_studio.records import Known
+from pairlearn_studio.store import Store
+
+DEFAULT_PAIRS = 500
+
+
+def create_project(
+    folder: str | Path,
+    source: str | Path,
+    *,
+    kind: Kind | None = None,
+    pairs: int | None = None,
+    seed: int = 0,
+    mode: Mode = "uniform",
+    **fields: Any,
+) -> tuple[Project, str]:
+    """Create a project folder with its items, plan and an empty store.
+
+    Returns the project and the supervisor's token. The items are copied. The folder, which must
+    not exist or be empty, appears complete or not at all. ``source`` is a ``.csv`` or ``.parquet``
+    table with a column ``id``, or a folder of images (PNG, JPEG, WebP, GIF) or texts (``.txt``,
+    ``.md``); ``kind`` chooses between them where a folder holds both. ``pairs`` is 500, or all
+    there are. ``fields`` are those of `Project`; answers are graded by default. Raises
+    ProjectError if the items cannot be used.
+    """
+    folder, source = Path(folder), Path(source)
+    _check_free(folder)
+    if not source.exists():
+        raise ProjectError(f"{source} does not exist")
+    part = folder.with_name(f".{folder.name}.{secrets.token_hex(8)}.part")
+    part.mkdir(parents=True)
+    try:
+        kind, items = _copy_items(source, part, kind)
+        fields = {"answers": "graded"} | fields
+        project = Project(part, kind, items, Plan(pairs or 1, seed, mode), **fields)
+        possible = _count_pairs(project, source)
+        if pairs is None:
+            plan = Plan(min(DEFAULT_PAIRS, possible), seed, mode)
+            project = replace(project, plan=plan)
+        project.save()
+        with Store.create(project) as store:
+            token = store.supervisor_token
+        try:
+            part.replace(folder)
+        except OSError:
+            _check_free(folder)  # another process may have created it in the meantime
+            raise
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+    assert token is not None
+    return Project.load(folder), token
+
+
+def _count_pairs(project: Project, source: Path) -> int:
+    """Number of pairs of the copied items; ProjectError names the source if they cannot be used."""
+    try:
+        count = len(Items.open(project))
+    except ProjectError as error:
+        raise ProjectError(str(error).replace(str(project.items_path), str(source))) from None
+    if count < 2:
+        raise ProjectError(f"{source} has {count} item: a pair needs two")
+    if project.plan.mode == "information":
+        check_features(project)
+    return count * (count - 1) // 2
+
+
+def _check_free(folder: Path) -> None:
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise ProjectError(f"{folder} already exists and is not empty: choose another name")
+
+
+def describe_fit(project: Project) -> str:
+    """Describe what `pairlearn fit` will learn from the items, before anybody judges them."""
+    try:
+        kinds, notes = item_kinds(project.items_path)
+    except TableError as error:
+        return f"`pairlearn fit` will not take these items as they are: {error}"
+    listed = "; ".join([*(f"{name} ({kind})" for name, kind in kinds.items()), *notes])
+    return f"`pairlearn fit {project.items_path} PAIRS` will learn from {listed}"
+
+
+def check_features(project: Project) -> None:
+    """Raise ProjectError if the items have no features by which a model could choose pairs."""
+    try:
+        read_items(project.items_path)
+    except (TableError, ImportError) as error:
+        reason = str(error).replace(f"{project.folder}/", "")
+        raise ProjectError(
+            f"mode is 'information', and no model can choose by these items ({reason}): "
+            "change them, or use mode 'uniform'"
+        ) from None
+
+
+def _copy_items(source: Path, folder: Path, kind: Kind | None) -> tuple[Kind, str]:
+    """Copy the items; return their kind and the name of the copy."""
+    try:
+        if not source.is_dir():
+            if kind not in (None, "table"):
+                raise ProjectError(f"{source} is a file: items of kind {kind!r} are in a folder")
+            read_columns(source, "items", "id")
+            name = f"items{source.suffix.lower()}"
+            shutil.copyfile(source, folder / name)
+            return "table", name
+        if kind == "table":
+            raise ProjectError(f"{source} is a folder: items of kind 'table' are in a file")
+        kind, files = _find_files(source, [kind] if kind else ["image", "text"])
+        for name, path in files.items():
+            _check_file(path, kind)
+            copy = folder / "items" / name
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, copy)
+    except TableError as error:
+        raise ProjectError(str(error)) from None
+    return kind, "items"
+
+
+def _find_files(folder: Path, kinds: list[Kind]) -> tuple[Kind, dict[str, Path]]:
+    """The kind that a folder holds, and its files."""
+    files_of = {kind: files for kind in kinds if (files := list_files(folder, SUFFIXES[kind]))}
+    if len(files_of) > 1:
+        raise ProjectError(f"{folder} has images and texts: say which are the items (kind)")
+    if not files_of:
+        lacking = " and no ".join(f"{kind}s ({', '.join(SUFFIXES[kind])})" for kind in kinds)
+        raise ProjectError(f"{folder} has no {lacking}")
+    return files_of.popitem()
+
+
+def _check_file(path: Path, kind: Kind) -> None:
+    """Refuse a file whose content does not match its name: browsers would guess its type."""
+    suffix = path.suffix.lower()
+    if kind == "image":
+        with path.open("rb") as file:
+            if media_type(file.read(12)) != IMAGES[suffix]:
+                name = suffix[1:].upper()
+                raise ProjectError(f"{path} is not a {name} image, whatever its name says")
+        return
+    try:
+        read_file(path, MAX_TEXT_BYTES).decode()
+    except UnicodeDecodeError as error:
+        raise ProjectError(f"{path} is not UTF-8 (byte {error.start}): save it as UTF-8") from None
+
+
+ITEMS, PAIRS, SIZE = 60, 60, (144, 144)
+USES: tuple[Literal["example", "practice", "check"], ...] = (
+    *("example",) * 3, *("practice",) * 3, *("check",) * 6,
+)  # fmt: skip
+DEMO_ANSWERS = {
+    (True, False): (
+        "left surely",
+        "The left one is closed on both sides; the right one is open to the left.",
+    ),
+    (False, True): (
+        "right surely",
+        "The right one is closed on both sides; the left one is open to the left.",
+    ),
+    (True, True): ("both positive", "Both have two closed loops."),
+    (False, False): ("both negative", "Both are open to the left."),
+}
+"""The known answer and its reason, by whether the left and the right one is an eight."""
+
+
+def make_demo(folder: Path) -> Project:
+    """Create a graded project of images, with definitions, examples, practice and checks."""
+    from sklearn.datasets import load_digits
+
+    try:
+        from PIL import Image
+    except ImportError:
+        raise missing_extra("annotate", "Pillow", "the demo") from None
+    digits: Any = load_digits()
+    rows = np.flatnonzero(np.isin(digits.target, (3, 8)))[:ITEMS]
+    eight = (digits.target[rows] == 8).tolist()
+    names = [f"digit-{number:02}.png" for number in range(len(rows))]
+    known = []
+    for number, use in enumerate(USES):
+        left, right = 2 * number, 2 * number + 1
+        answer, why = DEMO_ANSWERS[eight[left], eight[right]]
+        known.append(Known(names[left], names[right], answer, use, why))
+    with tempfile.TemporaryDirectory() as images:
+        for name, row in zip(names, rows, strict=True):
+            grey = 255 - 255 * np.pad(digits.images[row], 2) / 16
+            picture = Image.fromarray(grey.astype(np.uint8))
+            picture.resize(SIZE, Image.Resampling.BILINEAR).save(Path(images, name))
+        project, _ = create_project(
+            folder, images, pairs=PAIRS, title="Threes and eights", hide_ids=True,
+            positive_name="an eight", negative_name="a three",
+            positive_means="Whoever wrote it meant 8: two loops, both closed.",
+            negative_means="Whoever wrote it meant 3: two bows, open to the left.",
+            help="Go by what was meant, not by how well it is written.",
+            known=known, known_share=0.1,
+        )  # fmt: skip
+    return project

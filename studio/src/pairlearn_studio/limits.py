@@ -1,0 +1,271 @@
+"""Limits on requests to a model: their rate, their number and cost, and answers asked before."""
+
+from __future__ import annotations
+
+import json
+import math
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from pairlearn_studio.store_file import (
+    enable_wal,
+    find_damage,
+    open_sqlite,
+    to_file_error,
+    version_of,
+)
+
+T = TypeVar("T")
+
+_CACHE_VERSION = 1
+
+
+class ModelError(ValueError):
+    """The model or the endpoint cannot be used as asked; earlier judgements are kept."""
+
+
+class LimitReached(Exception):
+    """A limit on requests or cost is reached; run again to continue."""
+
+
+class Stopped(Exception):
+    """The run ended while a question waited for its turn."""
+
+
+class Pace:
+    """Spaces requests evenly, whichever thread sends them, if ``per_minute`` is given.
+
+    ``clock`` gives monotonic seconds, and ``wait`` waits for so many, or less if `stop` is called.
+    """
+
+    def __init__(
+        self,
+        per_minute: float | None = None,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        wait: Callable[[float], object] | None = None,
+    ) -> None:
+        if per_minute is not None and not 0 < per_minute < math.inf:
+            raise ValueError(f"per_minute must be a positive number; got {per_minute}")
+        self._interval = 60 / per_minute if per_minute else 0.0
+        self._clock, self._next = clock, -math.inf
+        self._stopped, self._lock = threading.Event(), threading.Lock()
+        self._wait = wait or self._stopped.wait
+
+    def turn(self) -> None:
+        """Return when the next request may be sent; raise `Stopped` after `stop`."""
+        while True:
+            with self._lock:
+                if self._stopped.is_set():
+                    raise Stopped
+                now = self._clock()
+                if self._next <= now:
+                    self._next = now + self._interval
+                    return
+                delay = self._next - now
+            self._wait(delay)
+
+    def hold(self, seconds: float) -> None:
+        """Send nothing for some seconds, as the endpoint requested."""
+        with self._lock:
+            self._next = max(self._next, self._clock() + seconds)
+
+    def pause(self, seconds: float) -> None:
+        """Wait in this thread only; raise `Stopped` if `stop` is called first."""
+        self._wait(seconds)
+        if self._stopped.is_set():
+            raise Stopped
+
+    def stop(self) -> None:
+        """Let no further request through, and wake those that wait."""
+        self._stopped.set()
+
+
+class Budget:
+    """Count requests, tokens and cost, and refuse requests that could exceed a limit.
+
+    A request's cost is known with its answer. Until then the most that it can cost is reserved, so
+    that requests in flight do not add up to more than the limit. ``max_requests`` includes
+    retries; ``max_cost`` is in the unit of the prices, which are for one million prompt tokens
+    (``price_in``) and answer tokens (``price_out``).
+    """
+
+    def __init__(
+        self,
+        *,
+        max_requests: int | None = None,
+        max_cost: float | None = None,
+        price_in: float = 0.0,
+        price_out: float = 0.0,
+    ) -> None:
+        for name, limit in (("max_requests", max_requests), ("max_cost", max_cost)):
+            if limit is not None and not limit >= 0:
+                raise ValueError(f"{name} must not be negative; got {limit}")
+        for name, price in (("price_in", price_in), ("price_out", price_out)):
+            if not 0 <= price < math.inf:
+                raise ValueError(f"{name} must be a finite number of at least 0; got {price}")
+        if max_cost is not None and not (price_in or price_out):
+            raise ValueError("max_cost needs prices: give price_in, price_out or both")
+        self._max_requests = math.inf if max_requests is None else max_requests
+        self._max_cost = math.inf if max_cost is None else max_cost
+        self._prices = price_in / 1e6, price_out / 1e6
+        self._reserved: list[float] = []
+        self._changed = threading.Condition()
+        self.requests = self.prompt_tokens = self.completion_tokens = 0
+        self.spent = 0.0
+
+    def reserve(self, prompt_tokens: int, completion_tokens: int) -> float:
+        """Count one request and reserve the cost of these tokens; `settle` it later.
+
+        Waits while requests in flight hold the budget that this one needs.
+        """
+        most = self._cost(prompt_tokens, completion_tokens)
+        with self._changed:
+            while self.requests < self._max_requests:
+                if self.spent + sum(self._reserved) + most <= self._max_cost:
+                    self.requests += 1
+                    self._reserved.append(most)
+                    return most
+                if not self._reserved:
+                    raise LimitReached("max-cost")
+                self._changed.wait()
+            raise LimitReached("max-requests")
+
+    def settle(self, reserved: float, usage: tuple[int, int] | None) -> None:
+        """Replace a reserved cost by that of the usage reported; None counts it in full."""
+        with self._changed:
+            self._reserved.remove(reserved)
+            if usage is None:
+                self.spent += reserved
+            else:
+                self.prompt_tokens += usage[0]
+                self.completion_tokens += usage[1]
+                self.spent += self._cost(*usage)
+            self._changed.notify_all()
+
+    def _cost(self, prompt_tokens: int, completion_tokens: int) -> float:
+        return prompt_tokens * self._prices[0] + completion_tokens * self._prices[1]
+
+
+class AnswerCache:
+    """Answers by the hash of their question, in an SQLite file that processes can share.
+
+    An answer is on disk when `put` returns. Questions are not stored: items may be private.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with AnswerCache(Path(folder, "answers.sqlite")) as cache:
+    ...         cache.put("k", {"tokens": [["Yes", -0.1]]})
+    ...         cache.get("k"), cache.get("other"), len(cache)
+    ({'tokens': [['Yes', -0.1]]}, None, 1)
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path, self._lock = path, threading.Lock()
+        # Only SQLite opens the file, as `pairlearn_studio.store_file` explains.
+        try:
+            self._connection = open_sqlite(path)
+        except sqlite3.DatabaseError as error:
+            raise self._refusal(error) from None
+        with ExitStack() as on_failure:
+            on_failure.callback(self._connection.close)
+            with self._using() as connection:
+                self._prepare(connection)
+            on_failure.pop_all()
+
+    @contextmanager
+    def _using(self) -> Iterator[sqlite3.Connection]:
+        """The connection, for one thread at a time; errors of the file become `ModelError`."""
+        try:
+            with self._lock, self._connection:
+                yield self._connection
+        except (sqlite3.DatabaseError, ValueError, TypeError, RecursionError) as error:
+            raise self._refusal(error) from None
+
+    def _refusal(self, error: Exception) -> ModelError:
+        file_error = to_file_error(self.path, error)
+        if not file_error.damaged:
+            return ModelError(str(file_error))
+        return ModelError(
+            f"{self.path} is no cache of answers, or is damaged ({str(error)[:300]}): move it "
+            "away, and a new one is made"
+        )
+
+    def _prepare(self, connection: sqlite3.Connection) -> None:
+        version = version_of(connection)
+        if version > _CACHE_VERSION:
+            raise sqlite3.DatabaseError(f"version {version}, written by a newer pairlearn")
+        # Before anything is written: the file may be another program's, or damaged.
+        tables = [row[0] for row in connection.execute("SELECT name FROM sqlite_master")]
+        if any(name != "answers" and not name.startswith("sqlite_") for name in tables):
+            raise sqlite3.DatabaseError(f"it has the table {tables[0]!r:.80}")
+        if damage := find_damage(connection):
+            raise sqlite3.DatabaseError(damage)
+        enable_wal(connection)
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute(
+            "CREATE TABLE IF NOT EXISTS answers "
+            "(question TEXT PRIMARY KEY, answer TEXT NOT NULL) WITHOUT ROWID"
+        )
+        connection.execute(f"PRAGMA user_version = {_CACHE_VERSION}")
+
+    def get(self, key: str) -> dict[str, Any] | None:
+        """Answer to a question, or None."""
+        query = "SELECT answer FROM answers WHERE question = ?"
+        with self._using() as connection:
+            row = connection.execute(query, (key,)).fetchone()
+            return None if row is None else dict(json.loads(row[0]))
+
+    def put(self, key: str, answer: dict[str, Any]) -> None:
+        """Store an answer; the first one stays."""
+        insert, text = "INSERT OR IGNORE INTO answers VALUES (?, ?)", json.dumps(answer)
+        with self._using() as connection:
+            connection.execute(insert, (key, text))
+
+    def __len__(self) -> int:
+        with self._using() as connection:
+            return int(connection.execute("SELECT count(*) FROM answers").fetchone()[0])
+
+    def close(self) -> None:
+        """Close the file."""
+        with self._lock:
+            self._connection.close()
+
+    def __enter__(self) -> AnswerCache:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class Once(Generic[T]):
+    """Share the result of a call among the threads that need it."""
+
+    def __init__(self) -> None:
+        self._lock, self._futures = threading.Lock(), dict[str, Future[T]]()
+
+    def get(self, key: str, call: Callable[[], T]) -> T:
+        """Result of the call; if it fails, all who wait get the error and the next one retries."""
+        with self._lock:
+            first = key not in self._futures
+            future = self._futures.setdefault(key, Future())
+        if first:
+            try:
+                future.set_result(call())
+            except BaseException as error:
+                self.forget(key)
+                future.set_exception(error)
+        return future.result()
+
+    def forget(self, key: str) -> None:
+        """Make the call again next time."""
+        with self._lock:
+            self._futures.pop(key, None)

@@ -1,0 +1,250 @@
+"""Statistics of annotators: pace, drift, how they answer, and which of them deserve a look."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairlearn.annotators import Manner, scale_of
+from pairlearn.annotators.crowd import Crowd
+from pairlearn.annotators.manner import Phrase, in_words
+from pairlearn.columns import Floats
+from pairlearn.judgements import Judgements
+from pairlearn_studio.records import Annotator, Known, Levels, StoredAnswer, nearly_agree
+
+ROUNDING = 1e-9
+"""Standard errors below this come from rounding: all answers are the same."""
+
+
+class AnswerColumns:
+    """Answers as arrays; missing numbers are NaN."""
+
+    def __init__(self, answers: Sequence[StoredAnswer]) -> None:
+        def array(name: str, dtype: Any) -> Any:
+            return np.array([getattr(answer, name) for answer in answers], dtype=dtype)
+
+        self.annotator: NDArray[np.str_] = array("annotator", np.str_)
+        self.pair: NDArray[np.int64] = array("pair", np.int64)
+        self.similarity: Floats = array("similarity", np.float64)  # None becomes NaN
+        self.difference: Floats = array("difference", np.float64)
+        self.preference: NDArray[np.int8] = array("preference", np.int8)
+        self.seconds: Floats = array("seconds", np.float64)
+        self.cant_say: NDArray[np.bool_] = array("cant_say", np.bool_)
+        self.weight: Floats = array("weight", np.float64)
+        self.both: NDArray[np.bool_] = ~np.isnan(self.similarity + self.difference)
+
+    @cached_property
+    def infeasible_rows(self) -> NDArray[np.bool_]:
+        """Whether no posteriors produce s and c, even if an annotator rounds to few levels."""
+        infeasible = np.zeros(len(self.both), np.bool_)
+        s, c = self.similarity, self.difference
+        for name in np.unique(self.annotator):
+            theirs = self.annotator == name
+            rows = theirs & self.both
+            infeasible[rows] = ~scale_of(s[theirs], c[theirs]).admits(s[rows], c[rows])
+        return infeasible
+
+
+@dataclass(frozen=True)
+class Drift:
+    """Mean of the last third of an annotator's answers minus that of the first third.
+
+    Pairs of a uniform plan come in random order, so that beyond chance only a change in the
+    annotator moves these from 0. ``_z`` is the difference in standard errors: by chance it exceeds
+    2 once in twenty times and 3 hardly ever; NaN where all answers are the same. ``strength`` is
+    |c|, and ``seconds`` the ratio of the median times.
+    """
+
+    similarity: float
+    similarity_z: float
+    strength: float
+    strength_z: float
+    seconds: float
+
+
+@dataclass(frozen=True)
+class AnnotatorOverview:
+    """One line of the supervisor's page; NaN where nothing is known yet.
+
+    ``per_hour`` is the pace by the median time, ``infeasible`` the share of answers that no
+    posteriors produce even after rounding, ``words`` describes the ``manner`` in a sentence, and
+    ``doubt`` marks those that deserve a look.
+    """
+
+    annotator: Annotator
+    done: int
+    total: int
+    cant_say: int
+    per_hour: float
+    median_seconds: float
+    infeasible: float
+    drift: Drift
+    manner: Manner | None
+    words: str
+    doubt: bool
+
+
+def overview_of(
+    answers: Sequence[StoredAnswer], totals: Mapping[Annotator, int], crowd: Crowd | None = None
+) -> list[AnnotatorOverview]:
+    """Statistics of each annotator, from the answers in their order and the pairs of each."""
+    columns = AnswerColumns(answers)
+    crowd = crowd or crowd_of(answers)
+    doubted = {name for doubt in crowd.doubts() for name in doubt.names}
+
+    def overview(annotator: Annotator, total: int) -> AnnotatorOverview:
+        theirs = columns.annotator == annotator.name
+        seconds = columns.seconds[theirs]
+        median_seconds = float(np.median(seconds)) if len(seconds) else math.nan
+        return AnnotatorOverview(
+            annotator=annotator,
+            done=int(theirs.sum()),
+            total=total,
+            cant_say=int(columns.cant_say[theirs].sum()),
+            per_hour=3600 / median_seconds if median_seconds > 0 else math.nan,
+            median_seconds=median_seconds,
+            infeasible=_mean(columns.infeasible_rows[theirs & columns.both].astype(np.float64)),
+            drift=_drift(columns.similarity[theirs], columns.difference[theirs], seconds),
+            manner=crowd.manners.get(annotator.name),
+            words=crowd.words(annotator.name),
+            doubt=annotator.name in doubted,
+        )
+
+    return [overview(annotator, total) for annotator, total in totals.items()]
+
+
+def _drift(s: Floats, c: Floats, seconds: Floats) -> Drift:
+    def change(values: Floats) -> tuple[float, float]:
+        values = values[~np.isnan(values)]
+        third = len(values) // 3
+        first, last = values[:third], values[len(values) - third :]
+        gap = _mean(last) - _mean(first)
+        if third < 2:
+            return gap, math.nan
+        error = math.sqrt((first.var(ddof=1) + last.var(ddof=1)) / third)
+        return gap, gap / error if error > ROUNDING else math.nan
+
+    third = len(seconds) // 3
+    before = float(np.median(seconds[:third])) if third else 0.0
+    slower = float(np.median(seconds[-third:])) / before if before > 0 else math.nan
+    return Drift(*change(s), *change(np.abs(c)), slower)
+
+
+def crowd_of(answers: Sequence[StoredAnswer]) -> Crowd:
+    """How everybody answers, people and models alike, learnt from the answers alone."""
+    columns = AnswerColumns([answer for answer in answers if not answer.cant_say])
+    statements = {"similarity": columns.similarity, "difference": columns.difference}
+    statements["preference"] = np.where(columns.preference == 0, np.nan, columns.preference)
+    ends = np.stack([2 * columns.pair, 2 * columns.pair + 1], 1)
+    return Crowd.of(Judgements.from_columns(ends, statements, annotator=columns.annotator))
+
+
+def group_by(answers: Iterable[StoredAnswer], name: str) -> dict[Any, list[StoredAnswer]]:
+    """Answers grouped by one of their fields."""
+    groups: dict[Any, list[StoredAnswer]] = {}
+    for answer in answers:
+        groups.setdefault(getattr(answer, name), []).append(answer)
+    return groups
+
+
+def format_number(value: float, style: str) -> str:
+    """Format a number for people, with a dash for NaN.
+
+    >>> format_number(-0.25, "+.0%"), format_number(math.nan, ".1f")
+    ('−25%', '–')
+    """
+    return "–" if math.isnan(value) else format(value, style).replace("-", "−")
+
+
+def _mean(values: Floats) -> float:
+    return float(values.mean()) if len(values) else math.nan
+
+
+LEAST_ANSWERS = 10
+"""Fewest answers that show habits."""
+LEAST_KNOWN = 3
+CONSTANT = 0.9
+FAST_SECONDS = 1.0
+PASS = 0.6
+"""Least share of known pairs that an attentive annotator has right."""
+
+
+@dataclass
+class Quality:
+    """Numbers of an annotator's known pairs (and right ones), repeats (and consistent ones)."""
+
+    known: int = 0
+    right: int = 0
+    repeats: int = 0
+    agree: int = 0
+    phrases: list[Phrase] = field(default_factory=list)
+
+    @property
+    def flags(self) -> list[str]:
+        """Reasons for a closer look, in English."""
+        return [in_words([phrase]) for phrase in self.phrases]
+
+
+def quality_of(
+    answers: Sequence[StoredAnswer],
+    known: Mapping[int, Known],
+    levels: Levels,
+    repeats: Mapping[int, int] = MappingProxyType({}),
+) -> dict[str, Quality]:
+    """Quality of each annotator's answers, by simple rules.
+
+    ``known`` maps pair ids to checks, and ``repeats`` the pair id of each repeat, which is shown
+    the other way round, to that of the original.
+    """
+    qualities: dict[str, Quality] = {}
+    for name, theirs in group_by(answers, "annotator").items():
+        checks = [answer for answer in theirs if answer.pair in known]
+        right = sum(known[answer.pair].agrees(answer, levels) for answer in checks)
+        by_pair = {answer.pair: answer for answer in theirs}
+        repeated = [
+            (answer, by_pair[repeats[answer.pair]])
+            for answer in theirs
+            if repeats.get(answer.pair) in by_pair
+        ]
+        agree = sum(_repeats(again, before) for again, before in repeated)
+        quality = Quality(len(checks), right, len(repeated), agree)
+        quality.phrases = _flags(quality, theirs)
+        qualities[name] = quality
+    return qualities
+
+
+def _flags(quality: Quality, answers: Sequence[StoredAnswer]) -> list[Phrase]:
+    """Reasons for a closer look at an annotator."""
+    flags: list[Phrase] = []
+    for number, of, words in (
+        (quality.agree, quality.repeats, "only {number} of {all} repeated pairs answered alike"),
+        (quality.right, quality.known, "only {number} of {all} known pairs right"),
+    ):
+        if of >= LEAST_KNOWN and number < PASS * of:
+            flags.append((words, {"number": number, "all": of}))
+    if (total := len(answers)) < LEAST_ANSWERS:
+        return flags
+    most = max(Counter((*answer.numbers, answer.level) for answer in answers).values())
+    if most >= CONSTANT * total:
+        flags.append(("{number} of {all} answers are the same", {"number": most, "all": total}))
+    seconds = [answer.seconds for answer in answers if answer.seconds > 0]
+    if seconds and statistics.median(seconds) < FAST_SECONDS:
+        words = "half of the answers took less than {seconds:g} s"
+        flags.append((words, {"seconds": FAST_SECONDS}))
+    return flags
+
+
+def _repeats(again: StoredAnswer, before: StoredAnswer) -> bool:
+    """Whether an answer to a pair repeats that to the same pair the other way round."""
+    mirrored = None if again.difference is None else -again.difference
+    alike = nearly_agree((again.similarity, mirrored), before.numbers)
+    return again.cant_say == before.cant_say and alike

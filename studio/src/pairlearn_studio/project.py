@@ -1,0 +1,342 @@
+"""The project file: the items to judge, the wording, and how pairs are shared out.
+
+A project is a folder::
+
+    PROJECT/
+      project.json     read and written by this module; may be edited by hand
+      items.csv        the items as rows (or items.parquet),
+      items/           or as a folder of images or texts
+      answers.sqlite   every answer (pairlearn_studio.store)
+      backups/         whole copies of it (pairlearn_studio.writer)
+      serve.lock       held while the project is served, with its address
+
+``words/LANGUAGE.json`` maps the English texts and error messages of the pages to another language;
+missing ones are shown in English. Names in braces are filled in. ``"(direction)": "rtl"`` is for
+languages that are written from right to left.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+from dataclasses import dataclass, field, fields
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal, NoReturn, TypeAlias, get_args, get_origin, get_type_hints
+
+import msgspec
+
+from pairlearn.atomic import replacing
+from pairlearn_studio.records import AnswerMode, Known, Levels, read_known, read_levels
+
+Language: TypeAlias = Literal["en", "de", "fr"]
+
+
+@cache
+def translations(language: str) -> dict[str, str]:
+    """Translations of the English texts, empty for English."""
+    if language == "en":
+        return {}
+    path = Path(__file__).with_name("words") / f"{language}.json"
+    table: dict[str, str] = json.loads(path.read_text("utf-8"))
+    return table
+
+
+def translate(language: str, text: str, **values: object) -> str:
+    """Translate a text, and fill in the names in braces.
+
+    >>> translate("fr", "Both “{name}”", name="panne")
+    'Les deux « panne »'
+    """
+    return translations(language).get(text, text).format(**values)
+
+
+Kind: TypeAlias = Literal["table", "image", "text"]
+Mode: TypeAlias = Literal["uniform", "information"]
+
+FORMAT = "pairlearn-project"
+VERSION = 1
+FILE = "project.json"
+STORE = "answers.sqlite"
+
+_REQUIRED = ("title", "positive_name", "negative_name", "items")
+"""Texts that may not be empty."""
+_MINIMA = {"pairs": 1, "overlap": 1, "known_share": 0.001}
+MAX_BYTES = 1 << 20
+MAX_TEXT = 4000
+"""Most characters of a question or of the help."""
+
+
+class ProjectError(ValueError):
+    """A project folder or its content cannot be used as it is."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Number of pairs to judge, and how they are chosen.
+
+    Parameters
+    ----------
+    pairs : int
+        Pairs to judge; in mode "information", the random ones to begin with.
+    seed : int
+        Determines the pairs and who judges them.
+    mode : {"uniform", "information"}
+        At random, as the theory assumes; or those from which the current model would learn most,
+        with inclusion weights.
+    """
+
+    pairs: int
+    seed: int = 0
+    mode: Mode = "uniform"
+
+    def __post_init__(self) -> None:
+        _check_fields(self, "plan.")
+
+
+@dataclass(frozen=True)
+class Project:
+    """Description of a project. Raises ProjectError if a value is not of the right type.
+
+    Parameters
+    ----------
+    folder : Path
+    kind : {"table", "image", "text"}
+        Kind of the items.
+    items : str
+        File or folder of the items, relative to the project's.
+    plan : Plan
+    title, help : str
+        Title and instructions of the annotator's page, as plain text.
+    positive_name, negative_name : str
+        The two classes, in the annotator's words.
+    question_similarity, question_difference : str
+        The two questions, by default made from the names of the classes. Only exact projects ask
+        the first one.
+    columns : tuple of str
+        Columns of a table to show; all if empty.
+    overlap : int
+        Number of annotators who judge each pair.
+    answers : {"exact", "graded", "each"}
+        Two numbers, similarity and difference; one of ten answers in words; or how likely
+        each of the two is positive. `create_project` makes graded ones.
+    levels : mapping of str to (float, float)
+        Similarity and difference of each answer in words (`pairlearn_studio.records.LEVELS`).
+    hide_ids : bool
+        Do not show the ids of the items to annotators.
+    positive_means, negative_means : str
+        Definitions of the two classes, which annotators read first.
+    known : tuple of Known
+        Pairs whose answer is known: examples, practice, and checks that are mixed in.
+    known_share, repeat_share : float
+        Shares of checks, and of pairs shown again the other way round, in what annotators judge.
+    qualify : float
+        Share of the practice that must be right before an annotator may begin.
+    language : {"en", "de", "fr"}
+        Language of the annotator's page.
+
+    Examples
+    --------
+    >>> project = Project(Path("p"), "text", "items", Plan(10), positive_name="will fail")
+    >>> project.question_similarity
+    'How likely are both “will fail”, or both “negative”?'
+    """
+
+    folder: Path
+    kind: Kind
+    items: str
+    plan: Plan
+    title: str = "Which pairs are alike?"
+    positive_name: str = "positive"
+    negative_name: str = "negative"
+    question_similarity: str = ""
+    question_difference: str = ""
+    help: str = ""
+    columns: tuple[str, ...] = field(default=())
+    overlap: int = 1
+    answers: AnswerMode = "exact"
+    levels: Levels = field(default_factory=dict)
+    hide_ids: bool = False
+    positive_means: str = ""
+    negative_means: str = ""
+    known: tuple[Known, ...] = ()
+    known_share: float = 0.05
+    repeat_share: float = 0.0
+    qualify: float = 0.0
+    language: Language = "en"
+
+    def __post_init__(self) -> None:
+        _check_fields(self)
+        if not isinstance(self.columns, tuple) or not all(isinstance(c, str) for c in self.columns):
+            raise ProjectError(f"columns must be a list of names; got {self.columns!r:.80}")
+        for name in self.columns:
+            _check_text("columns", name)
+        if not self.items_path.resolve().is_relative_to(self.folder.resolve()):
+            raise ProjectError(f"items is {self.items!r:.80}, outside the project folder")
+        try:
+            derived: dict[str, Any] = {"levels": read_levels(self.levels)}
+            derived["known"] = read_known(self.known, derived["levels"])
+        except ValueError as error:
+            raise ProjectError(str(error)) from None
+        if not self.question_similarity:
+            derived["question_similarity"] = self.words(
+                "How likely are both “{positive}”, or both “{negative}”?"
+            )
+        questions = {
+            "exact": self.words("Which one is more likely “{positive}”, and by how much?"),
+            "graded": self.words("Which one is more likely “{positive}”?"),
+            "each": self.words("How likely is this one “{positive}”?"),
+        }
+        if self.question_difference in ("", *questions.values()):
+            derived["question_difference"] = questions[self.answers]
+        for name, value in derived.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def path(self) -> Path:
+        """Path of the project file."""
+        return self.folder / FILE
+
+    @property
+    def items_path(self) -> Path:
+        """File or folder of the items."""
+        return self.folder / self.items
+
+    @property
+    def store_path(self) -> Path:
+        """File of the answers."""
+        return self.folder / STORE
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Project:
+        """Read the project file of a folder; ProjectError names the field that is wrong."""
+        folder = Path(folder)
+        path = folder / FILE
+        if not path.is_file():
+            raise ProjectError(
+                f"{folder} is not a project: it has no {FILE}; `pairlearn annotate init` makes one"
+            )
+        try:
+            return _from_values(folder, _read(path))
+        except ProjectError as error:
+            raise ProjectError(f"{path}: {error}") from None
+        except RecursionError:
+            raise ProjectError(f"{path}: a value is nested too deeply") from None
+
+    def save(self) -> Path:
+        """Write the project file, atomically."""
+        values: dict[str, Any] = {"format": FORMAT, "version": VERSION}
+        values |= {name: getattr(self, name) for name in _FIELDS}
+        values = msgspec.to_builtins(values)
+        with replacing(self.path) as part:
+            part.write_text(json.dumps(values, indent=2, ensure_ascii=False) + "\n", "utf-8")
+        return self.path
+
+    def words(self, text: str, **values: object) -> str:
+        """Translate a text of the annotator's page into the project's language."""
+        names = {"positive": self.positive_name, "negative": self.negative_name}
+        return translate(self.language, text, **(names | values))
+
+    def level_words(self, level: str) -> str:
+        """Wording of an answer on the annotator's page."""
+        names = {"both positive": self.positive_name, "both negative": self.negative_name}
+        if level in names:
+            return self.words("Both “{name}”", name=names[level])
+        if level == "alike":
+            return self.words("Alike")
+        if level == "can't tell which":
+            return f"{self.words('Can’t tell')} {self.words('which')}"
+        side, degree = level.split()
+        return f"{self.words(side.capitalize())}, {self.words(degree)}"
+
+    def known_for(self, use: str) -> list[Known]:
+        """Known pairs of one use: "example", "practice" or "check"."""
+        return [known for known in self.known if known.use == use]
+
+
+_FIELDS = (*(f.name for f in fields(Project) if f.name not in ("folder", "plan")), "plan")
+"""Fields of the file, in their order."""
+
+
+def read_json(path: Path, max_bytes: int, error_type: type[ValueError]) -> Any:
+    """Read a JSON file; raise ``error_type`` if it is not JSON or too large to be one of ours."""
+    if path.stat().st_size > max_bytes:
+        raise error_type(f"it has more than {max_bytes} bytes")
+    try:
+        return json.loads(path.read_text("utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise error_type(f"not JSON in UTF-8 ({error})") from None
+
+
+def _read(path: Path) -> dict[str, Any]:
+    values = read_json(path, MAX_BYTES, ProjectError)
+    if not isinstance(values, dict) or values.get("format") != FORMAT:
+        raise ProjectError(f'not a project file: it has no "format": "{FORMAT}"')
+    version = values.get("version")
+    if isinstance(version, int) and version > VERSION:
+        raise ProjectError(
+            f"version {str(version)[:80]} is of a later pairlearn; this one reads {VERSION}: "
+            "upgrade it"
+        )
+    if version != VERSION:
+        raise ProjectError(f"version is {version!r:.80}; it must be {VERSION}")
+    return values
+
+
+def _from_values(folder: Path, values: dict[str, Any]) -> Project:
+    values = {name: value for name, value in values.items() if name not in ("format", "version")}
+    _check_names("", values, _FIELDS, required=("kind", "items", "plan"))
+    plan = values.pop("plan")
+    if not isinstance(plan, dict):
+        _refuse("plan", plan, "an object")
+    _check_names("plan.", plan, tuple(f.name for f in fields(Plan)), required=("pairs",))
+    if isinstance(values.get("columns"), list):
+        values["columns"] = tuple(values["columns"])
+    return Project(folder=folder, plan=Plan(**plan), **values)
+
+
+def _check_names(
+    prefix: str, values: dict[str, Any], names: tuple[str, ...], required: tuple[str, ...]
+) -> None:
+    for name in values:
+        if name not in names:
+            near = difflib.get_close_matches(name, names, n=1)
+            hint = f"; do you mean {near[0]!r}?" if near else f"; there are {', '.join(names)}"
+            raise ProjectError(f"{prefix}{name[:80]} is not a field{hint}")
+    for name in required:
+        if name not in values:
+            raise ProjectError(f"{prefix}{name} is missing")
+
+
+def _check_fields(record: Plan | Project, prefix: str = "") -> None:
+    """Refuse values that are not of the types of their fields, and convert those of numpy."""
+    for name, kind in get_type_hints(type(record)).items():
+        value, least, allowed = getattr(record, name), _MINIMA.get(name, 0), get_args(kind)
+        if kind is str:
+            _check_text(name, value, empty=name not in _REQUIRED)
+        elif kind is bool and not isinstance(value, bool):
+            _refuse(prefix + name, value, "true or false")
+        elif kind is int and (type(value) is not int or value < least):
+            _refuse(prefix + name, value, f"a whole number of at least {least}")
+        elif kind is float and not (isinstance(value, int | float) and least <= value <= 1):
+            _refuse(prefix + name, value, "a share of at most 1")
+        elif get_origin(kind) is Literal and value not in allowed:
+            _refuse(prefix + name, value, " or ".join(map(repr, allowed)))
+        if kind in (str, float):
+            object.__setattr__(record, name, kind(value))
+
+
+def _refuse(name: str, value: Any, wanted: str) -> NoReturn:
+    raise ProjectError(f"{name} must be {wanted}; got {value!r:.80}")
+
+
+def _check_text(name: str, value: Any, *, empty: bool = True) -> None:
+    if not isinstance(value, str) or not (empty or value.strip()):
+        _refuse(name, value, "text")
+    if len(value) > MAX_TEXT:
+        raise ProjectError(f"{name} has {len(value)} characters; at most {MAX_TEXT} are allowed")
+    if any(ord(letter) < 32 and letter not in "\n\t" for letter in value):
+        raise ProjectError(f"{name} has a control character; remove it")
+    # JSON can hold one of a pair of surrogates, which no file can be written with.
+    if any("\ud800" <= letter <= "\udfff" for letter in value):
+        raise ProjectError(f"{name} has a character that is not Unicode; remove it")

@@ -1,0 +1,270 @@
+"""Queries to the file of answers, from any thread."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import sqlite3
+import statistics
+import threading
+import weakref
+from abc import ABC, abstractmethod
+from dataclasses import fields
+from functools import cached_property
+from typing import Any, get_args
+
+import msgspec
+
+from pairlearn_studio.items import Items
+from pairlearn_studio.overview import AnnotatorOverview, Quality, crowd_of, overview_of, quality_of
+from pairlearn_studio.project import Project
+from pairlearn_studio.records import (
+    Annotator,
+    Change,
+    Controls,
+    Known,
+    Origin,
+    Pair,
+    Progress,
+    StoredAnswer,
+)
+from pairlearn_studio.store_file import connect, file_errors
+
+RECENT = 50
+"""Number of last answers that the pace is computed from."""
+OTHERS = "statement"
+"""Table of the other columns of answers, created with the first answer that has one."""
+ADJUDICATOR = "adjudicator"
+"""Setting with the name under which the supervisor settles pairs."""
+CONTROLS = "mixed in"
+"""Setting with the checks and repeats."""
+STANDING = "assignment a JOIN answer x ON x.id = a.answer"
+"""Answers that were neither revised nor withdrawn."""
+THEIRS = f"(SELECT x.* FROM {STANDING} WHERE a.annotator = ? AND a.pair = ?) x"
+"""The standing answer of one annotator to one pair."""
+_FIELDS = tuple(field.name for field in fields(StoredAnswer))
+_COLUMNS = {"annotator": "n.name", "left": "p.left", "right": "p.right", "weight": "p.weight"}
+
+
+def token_hash(token: str) -> bytes:
+    """Digest of a token: enough to recognise it, too little to forge it."""
+    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
+
+
+class Queries(ABC):
+    """Queries that readers and the writer share."""
+
+    @abstractmethod
+    def rows(self, query: str, *values: object) -> list[tuple[Any, ...]]:
+        """Rows of a query."""
+
+    def first(self, query: str, *values: object) -> tuple[Any, ...] | None:
+        """First row of a query, or None."""
+        return next(iter(self.rows(query, *values)), None)
+
+    def setting(self, name: str) -> str | None:
+        """A setting of the project, or None."""
+        row = self.first("SELECT value FROM setting WHERE name = ?", name)
+        return None if row is None else str(row[0])
+
+    @property
+    def adjudicator(self) -> str | None:
+        """Name under which the supervisor settles pairs; None if none was settled."""
+        return self.setting(ADJUDICATOR)
+
+    def standing(self) -> int:
+        """Number of standing answers."""
+        return int(self.rows("SELECT count(answer) FROM assignment")[0][0])
+
+    def find_answers(self, source: str, *values: object) -> list[StoredAnswer]:
+        """Answers of a part of a query, such as `STANDING`, in the order of being given."""
+        others, join = "NULL", ""
+        if self.first("SELECT 1 FROM sqlite_master WHERE name = ?", OTHERS):
+            others, join = "o.said", f"LEFT JOIN {OTHERS} o ON o.answer = x.id"
+        columns = _COLUMNS | {"others": others}
+        query = (
+            f"SELECT {', '.join(columns.get(name, f'x.{name}') for name in _FIELDS)} FROM {source} "
+            f"JOIN annotator n ON n.id = x.annotator JOIN pair p ON p.id = x.pair {join} "
+            "ORDER BY x.id"
+        )
+        answers = []
+        for row in self.rows(query, *values):
+            answer = dict(zip(_FIELDS, row, strict=True))
+            statements = msgspec.json.decode(answer["others"] or "{}", type=dict[str, float])
+            answer["others"] = statements
+            answer["cant_say"] = bool(answer["cant_say"]) and not statements
+            answers.append(StoredAnswer(**answer))
+        return answers
+
+
+class StoreReader(Queries):
+    """Read access to the answers of a project; each thread has its own connection."""
+
+    def __init__(self, project: Project) -> None:
+        self.project = project
+        self._local = threading.local()
+        self._readers: weakref.WeakSet[sqlite3.Connection] = weakref.WeakSet()
+        self._guard = threading.Lock()
+
+    def annotators(self) -> list[Annotator]:
+        """All annotators, retired ones too, in the order of joining."""
+        rows = self.rows(
+            "SELECT n.id, n.name, n.retired_at IS NULL, c.who FROM annotator n LEFT JOIN change c "
+            "ON c.annotator = n.id AND c.action = 'annotator added' ORDER BY n.id"
+        )
+        return [
+            Annotator(number, name, bool(active), who if who in get_args(Origin) else "person")
+            for number, name, active, who in rows
+        ]
+
+    def by_token(self, token: str) -> Annotator | None:
+        """The annotator with this token, or None.
+
+        The file is searched for its hash: the time that this takes reveals nothing about tokens.
+        """
+        query = "SELECT id, name FROM annotator WHERE token_hash = ? AND retired_at IS NULL"
+        row = self.first(query, token_hash(token))
+        return None if row is None else Annotator(*row)
+
+    def is_supervisor(self, token: str) -> bool:
+        """Whether this is the supervisor's token."""
+        return hmac.compare_digest(token_hash(token).hex(), self.setting("supervisor") or "")
+
+    def link_of(self, annotator_id: int) -> Any:
+        """Identity of an annotator's link (0: the supervisor's); None if it is void."""
+        if annotator_id == 0:
+            return self.setting("supervisor")
+        query = "SELECT token_hash FROM annotator WHERE id = ? AND retired_at IS NULL"
+        row = self.first(query, annotator_id)
+        return row and row[0]
+
+    def progress(self, annotator_id: int) -> Progress:
+        """Pairs done, pace (by the median of the last answers), and time left."""
+        done, total = self._counts(annotator_id)
+        recent = "SELECT seconds FROM answer WHERE annotator = ? ORDER BY id DESC LIMIT ?"
+        seconds = [row[0] for row in self.rows(recent, annotator_id, RECENT)]
+        typical = statistics.median(seconds) if seconds else 0.0
+        if typical <= 0:
+            return Progress(done, total, None, None)
+        return Progress(done, total, 3600 / typical, (total - done) * typical)
+
+    def answers(self, current: bool = True) -> list[StoredAnswer]:
+        """All standing answers; with ``current=False`` also those revised or withdrawn."""
+        return self.find_answers(STANDING if current else "answer x")
+
+    def history(self, annotator_id: int | None = None, pair: int | None = None) -> list[Change]:
+        """All changes, or those of one annotator or pair, in order."""
+        rows = self.rows(
+            "SELECT c.id, c.at, c.who, c.action, n.name, c.pair, c.before, c.after, c.detail "
+            "FROM change c LEFT JOIN annotator n ON n.id = c.annotator "
+            "WHERE (?1 IS NULL OR c.annotator = ?1) AND (?2 IS NULL OR c.pair = ?2) ORDER BY c.id",
+            annotator_id,
+            pair,
+        )
+        return [Change(*row) for row in rows]
+
+    def complete(self) -> bool:
+        """Whether each pair of the plan has as many answers as it needs, or was settled."""
+        lacking = self.first(
+            "SELECT 1 FROM pair p LEFT JOIN assignment a ON a.pair = p.id "
+            "AND a.answer IS NOT NULL LEFT JOIN annotator n ON n.id = a.annotator "
+            "WHERE p.origin <> 'import' GROUP BY p.id "
+            "HAVING count(a.answer) < ? AND coalesce(max(n.name = ?), 0) = 0 LIMIT 1",
+            self.project.overlap,
+            self.adjudicator or "",
+        )
+        return lacking is None
+
+    def latest(self) -> int:
+        """Id of the last change."""
+        return int(self.rows("SELECT max(id) FROM change")[0][0])
+
+    def created_at(self) -> str:
+        """Time at which the project was created."""
+        return str(self.rows("SELECT at FROM change WHERE id = 1")[0][0])
+
+    def practised(self, annotator_id: int) -> list[str]:
+        """Results of an annotator's practice in order: "right", "wrong", and "done" at its end."""
+        query = "SELECT detail FROM change WHERE annotator = ? AND action = 'practised' ORDER BY id"
+        return [row[0] for row in self.rows(query, annotator_id)]
+
+    @cached_property
+    def items(self) -> Items:
+        """The items of the project."""
+        return Items.open(self.project)
+
+    def pairs(self) -> list[Pair]:
+        """All pairs, in the order in which they are judged; statements about one item are none."""
+        rows = self.rows(
+            "SELECT id, left, right, weight, origin FROM pair WHERE right <> '' ORDER BY id"
+        )
+        return [Pair(*row) for row in rows]
+
+    @cached_property
+    def mixed(self) -> Controls:
+        """The checks and repeats that are mixed in."""
+        return Controls.read(self.setting(CONTROLS))
+
+    @property
+    def known(self) -> dict[int, Known]:
+        """The checks, by pair id."""
+        return self.mixed.pairs
+
+    @property
+    def repeats(self) -> dict[int, int]:
+        """Pairs of the plan, by the ids of their repeats the other way round."""
+        return self.mixed.repeats
+
+    @cached_property
+    def mixed_in(self) -> frozenset[int]:
+        """Checks and repeats outside of the plan: their answers are no random sample."""
+        drawn = {pair.id for pair in self.pairs() if pair.origin != "import"} if self.known else ()
+        return frozenset({*self.known, *self.repeats}.difference(drawn))
+
+    def quality(self) -> dict[str, Quality]:
+        """Quality of each annotator's answers, by simple rules."""
+        return quality_of(self.answers(), self.known, self.project.levels, self.repeats)
+
+    def overview(self, *, manners: bool = True) -> list[AnnotatorOverview]:
+        """Speed, drift and infeasible share of each annotator, and how they answer.
+
+        The last takes seconds to learn; ``manners=False`` leaves it out.
+        """
+        totals = {annotator: self._counts(annotator.id)[1] for annotator in self.annotators()}
+        answers = self.answers()
+        return overview_of(answers, totals, crowd_of(answers if manners else []))
+
+    def find_answers(self, source: str, *values: object) -> list[StoredAnswer]:
+        """Answers as by `Queries.find_answers`; StoreFileError if the file is damaged."""
+        with file_errors(self.project.store_path):
+            return super().find_answers(source, *values)
+
+    def rows(self, query: str, *values: object) -> list[tuple[Any, ...]]:
+        """Rows of a query, by the connection of this thread."""
+        with file_errors(self.project.store_path):
+            return self._reader().execute(query, values).fetchall()
+
+    def _reader(self) -> sqlite3.Connection:
+        reader: sqlite3.Connection | None = getattr(self._local, "reader", None)
+        if reader is None:
+            reader = connect(self.project.store_path)
+            self._local.reader = reader
+            with self._guard:
+                self._readers.add(reader)
+        return reader
+
+    def _counts(self, annotator_id: int) -> tuple[int, int]:
+        """Numbers of answered and of all pairs of an annotator."""
+        query = "SELECT count(answer), count(*) FROM assignment WHERE annotator = ?"
+        ((done, total),) = self.rows(query, annotator_id)
+        return int(done), int(total)
+
+    def close(self) -> None:
+        """Close all connections."""
+        with self._guard:
+            for reader in list(self._readers):
+                reader.close()
+            self._readers.clear()
+
+
+Stored = StoreReader  # its former name

@@ -1,0 +1,362 @@
+"""Answers, known pairs, and the rows of the store.
+
+Annotators who are asked "which one is more likely positive?" answer in degrees. Each degree stands
+for a similarity and a difference that two posteriors can produce, so that every answer is
+feasible: (1 − c²)/2 ≤ s ≤ 1 − |c|. The project file defines these numbers, and the known pairs:
+examples, practice, and checks, which are mixed in with the pairs of the plan.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from secrets import token_hex
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+
+from pairlearn.labels import PairLabels
+from pairlearn_studio.store_file import StoreError
+
+Origin: TypeAlias = Literal["person", "model", "import", "adjudicator"]
+AnswerMode: TypeAlias = Literal["graded", "each", "exact"]
+Levels: TypeAlias = Mapping[str, tuple[float, float]]
+
+LEVELS: Levels = {
+    "left surely": (0.098, -0.9),
+    "left probably": (0.36, -0.6),
+    "left slightly": (0.6, -0.25),
+    "can't tell which": (0.5, 0.0),
+    "right slightly": (0.6, 0.25),
+    "right probably": (0.36, 0.6),
+    "right surely": (0.098, 0.9),
+    "both positive": (0.9, 0.0),
+    "both negative": (0.9, 0.0),
+    "alike": (0.8, 0.0),
+}
+"""Default (similarity, difference) of each answer in words, in the order of their keys, 1 to 9 and
+0. "Can't tell which" has two posteriors of ½; "both positive" and "both negative" have 0.95 and
+0.05, which similarity and difference do not tell apart."""
+
+CERTAIN: Levels = {
+    "left surely": (0.0, -1.0),
+    "right surely": (0.0, 1.0),
+    "both positive": (1.0, 0.0),
+    "both negative": (1.0, 0.0),
+}
+"""The most extreme meaning that the ends of the scale can have."""
+
+
+def read_levels(values: Any) -> dict[str, tuple[float, float]]:
+    """Levels of a project file, completed by the defaults; ValueError names a bad one."""
+    try:
+        levels = msgspec.convert(values, dict[str, tuple[float, float]])
+    except msgspec.ValidationError as error:
+        raise ValueError(f"levels must give a similarity and a difference each: {error}") from None
+    for name, (s, c) in levels.items():
+        if name not in LEVELS:
+            raise ValueError(f"levels has {name[:80]!r}; there are {', '.join(LEVELS)}")
+        if not (0 <= s <= 1 and -1 <= c <= 1 and PairLabels([s], [c]).feasible().all()):
+            raise ValueError(
+                f"levels has {name!r}: s = {s:g} and c = {c:g} cannot both hold; with that c, s "
+                f"is between {(1 - c * c) / 2:g} and {1 - abs(c):g}"
+            )
+    return dict(LEVELS) | levels
+
+
+def describe_error(error: msgspec.ValidationError, value: Any = None) -> str:
+    """Message of a validation error, with the field and its value."""
+    message, _, place = str(error).replace("`", "'").partition(" - at '$")
+    message = message.replace("Object missing required field", "it lacks")
+    message = message.replace("Object contains", "it has an").replace("Expected", "expected")
+    place = place.rstrip("'").removeprefix(".")
+    if isinstance(value, dict) and place in value:
+        place += f" is {value[place]!r:.80}"
+    return f"{place}: {message}" if place else message
+
+
+ONE_DEGREE = 0.351
+"""Largest distance between numbers of neighbouring degrees."""
+
+
+class Known(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A pair whose answer, one of the levels, is known; annotators are shown ``why``."""
+
+    left: str
+    right: str
+    answer: str
+    use: Literal["example", "practice", "check"] = "check"
+    why: str = ""
+
+    def swapped(self) -> Known:
+        """The same pair with left and right exchanged."""
+        other = {"left": "right", "right": "left"}
+        side, _, degree = self.answer.partition(" ")
+        answer = f"{other.get(side, side)} {degree}".strip()
+        return msgspec.structs.replace(self, left=self.right, right=self.left, answer=answer)
+
+    def agrees(self, answer: Answer, levels: Levels) -> bool:
+        """Whether an answer is the known one or one degree from it."""
+        opposite = {"both positive", "both negative"}
+        if answer.cant_say or {answer.level, self.answer} == opposite:
+            return False
+        return nearly_agree(answer.numbers, levels[self.answer])
+
+
+def nearly_agree(first: Sequence[float | None], second: Sequence[float | None]) -> bool:
+    """Whether two answers (s, c) are at most one degree apart; missing numbers agree.
+
+    >>> nearly_agree((0.36, 0.6), (0.098, 0.9)), nearly_agree((0.36, 0.6), (0.36, -0.6))
+    (True, False)
+    """
+    return all(
+        a is None or b is None or abs(a - b) <= ONE_DEGREE
+        for a, b in zip(first, second, strict=True)
+    )
+
+
+near = nearly_agree  # its former name
+
+
+class Controls(msgspec.Struct):
+    """Checks and repeats that are mixed in with the pairs of a plan, as the store keeps them.
+
+    ``pairs`` maps pair ids to checks, ``repeats`` the pair id of each repeat to the original.
+    """
+
+    checks: list[Known] = []
+    share: float = 0.0
+    pairs: dict[int, Known] = {}
+    repeat_share: float = 0.0
+    repeats: dict[int, int] = {}
+
+    @classmethod
+    def read(cls, setting: str | None) -> Controls:
+        """Decode the setting of a store; without one there are no controls."""
+        return cls() if setting is None else msgspec.json.decode(setting, type=cls)
+
+    @property
+    def total_share(self) -> float:
+        """Share of checks and repeats in what annotators judge."""
+        return self.share * bool(self.pairs) + self.repeat_share * bool(self.repeats)
+
+    def match(self, checks: Sequence[Known], share: float, repeat_share: float) -> bool:
+        """Whether these are the controls that a project file asks for."""
+        same = self.checks == list(checks) and (self.share == share or not checks)
+        return same and self.repeat_share == repeat_share
+
+
+def read_known(values: Any, levels: Levels, place: str = "known pair") -> tuple[Known, ...]:
+    """Known pairs of a project file; ValueError names the first bad one."""
+    known = []
+    for number, pair in enumerate(values if isinstance(values, list | tuple) else [values], 1):
+        try:
+            known.append(msgspec.convert(pair, Known))
+        except msgspec.ValidationError as error:
+            raise ValueError(
+                f"{place} {number}: {describe_error(error, pair)}; a pair has left, right, answer, "
+                "and perhaps use (example, practice or check) and why"
+            ) from None
+        if (answer := known[-1].answer) not in levels:
+            raise ValueError(
+                f"{place} {number}: answer is {answer[:80]!r}; there are {', '.join(levels)}"
+            )
+    return tuple(known)
+
+
+MAX_NOTE = 2000
+MAX_KEY = 128
+
+
+@dataclass(frozen=True)
+class Annotator:
+    """A person or program that judges pairs.
+
+    ``active`` annotators have a link; models and annotators of imported judgements have none.
+    ``origin`` is where their judgements come from.
+    """
+
+    id: int
+    name: str
+    active: bool = True
+    origin: Origin = "person"
+
+    @property
+    def note(self) -> str:
+        """Remark beside the name: empty for people who take part."""
+        if self.active:
+            return ""
+        words = {"person": "retired", "import": "imported", "adjudicator": "settles pairs"}
+        return words.get(self.origin, self.origin)
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A pair to judge; ``origin`` is "plan" (at random), "chosen" (by a model) or "import".
+
+    ``weight`` is one over the chance of having been chosen, up to a factor: 1 at random.
+    """
+
+    id: int
+    left: str
+    right: str
+    weight: float = 1.0
+    origin: str = "plan"
+
+
+@dataclass(frozen=True)
+class Task:
+    """A pair assigned to an annotator: the ``number``-th of ``total``."""
+
+    pair: int
+    left: str
+    right: str
+    number: int
+    total: int
+
+
+@dataclass(frozen=True)
+class Answer:
+    """An annotator's answer about a pair; StoreError if a value is out of range or missing.
+
+    Parameters
+    ----------
+    similarity, difference : float, optional
+        s in [0, 1] and c in [−1, 1].
+    preference : {−1, 0, 1}
+        The left (−1) or the right (+1) one is more positive; 0 where not given.
+    cant_say : bool
+        The annotator cannot say; then only a note may be given.
+    note : str
+        A comment by the annotator.
+    seconds : float
+        Time taken.
+    key : str
+        Chosen by the sender, once for each form: the same key again is the same delivery again.
+        By default a new one.
+    others : mapping of str to float
+        Values of other columns of statements (`pairlearn.kinds.columns`), such as a label.
+    level : str
+        The chosen answer in words (`LEVELS`), if any.
+
+    Examples
+    --------
+    >>> Answer(similarity=0.8, difference=-0.1, key="f1").preference
+    0
+    >>> Answer(similarity=80, key="f1")
+    Traceback (most recent call last):
+    pairlearn_studio.store_file.StoreError: similarity is 80, outside [0, 1]
+    """
+
+    similarity: float | None = None
+    difference: float | None = None
+    preference: Literal[-1, 0, 1] = 0
+    cant_say: bool = False
+    note: str = ""
+    seconds: float = 0.0
+    key: str = field(default_factory=partial(token_hex, 16))
+    others: Mapping[str, float] = field(default_factory=dict)
+    level: str = ""
+
+    def __post_init__(self) -> None:
+        for name, value, low in (
+            ("similarity", self.similarity, 0),
+            ("difference", self.difference, -1),
+        ):
+            # The comparison also refuses NaN.
+            if value is not None and not low <= value <= 1:
+                raise StoreError(f"{name} is {value:g}, outside [{low}, 1]")
+        if self.preference not in (-1, 0, 1):
+            raise StoreError(f"preference must be -1, 0 or 1; got {self.preference!r}")
+        if self.difference is not None and self.difference * self.preference < 0:
+            raise StoreError(
+                f"difference is {self.difference:g} and preference {self.preference}: they "
+                "point to different sides; give one of them"
+            )
+        if not 0 <= self.seconds < math.inf:
+            raise StoreError(f"seconds must be a number of at least 0; got {self.seconds:g}")
+        if not 1 <= len(self.key) <= MAX_KEY or not self.key.isprintable():
+            raise StoreError(f"key must be 1 to {MAX_KEY} printable characters; got {self.key!r}")
+        if len(self.note) > MAX_NOTE:
+            raise StoreError(f"note has {len(self.note)} characters; at most {MAX_NOTE} are kept")
+        if "\0" in self.note:
+            raise StoreError("note has a NUL character; remove it")
+        try:
+            (self.note + self.key).encode()
+        except UnicodeEncodeError:
+            raise StoreError("note and key must be text in Unicode, without surrogates") from None
+        has_statement = self.compares or bool(self.others)
+        if self.cant_say and has_statement:
+            raise StoreError("cant_say goes with no other answer: give one or the other")
+        if not self.cant_say and not has_statement:
+            raise StoreError("nothing is said: give similarity, difference, preference or cant_say")
+
+    @property
+    def compares(self) -> bool:
+        """Whether there is a similarity, a difference or a preference."""
+        return (*self.numbers, self.preference) != (None, None, 0)
+
+    @property
+    def numbers(self) -> tuple[float | None, float | None]:
+        """Similarity and difference."""
+        return self.similarity, self.difference
+
+    def same_judgement(self, other: Answer) -> bool:
+        """Whether two answers make the same statement, whenever and however they were given."""
+        names = ("numbers", "preference", "cant_say", "others")
+        return all(getattr(self, name) == getattr(other, name) for name in names)
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """Confirms that an answer is on disk; ``revision`` counts an annotator's answers to a pair."""
+
+    answer_id: int
+    revision: int
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Progress of an annotator; pace and time left are None before the first answer."""
+
+    done: int
+    total: int
+    per_hour: float | None
+    seconds_left: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoredAnswer(Answer):
+    """An answer as a row of the store: by whom, about which pair, and when."""
+
+    id: int
+    annotator: str
+    pair: int
+    left: str
+    right: str
+    at: str
+    revision: int
+    weight: float = 1.0
+
+    def __post_init__(self) -> None:
+        """Check nothing: answers are checked before they are stored."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """One line of the history; ``before`` and ``after`` are ids of answers.
+
+    ``action`` is "answered", "revised", "withdrawn", or a change of the project.
+    """
+
+    id: int
+    at: str
+    who: str
+    action: str
+    annotator: str | None
+    pair: int | None
+    before: int | None
+    after: int | None
+    detail: str

@@ -1,0 +1,325 @@
+"""Assemble and serve the studio: projects, routes, error pages."""
+
+from __future__ import annotations
+
+import errno
+import inspect
+import re
+import socket
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import ExitStack, asynccontextmanager, suppress
+from functools import cache, partial
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import msgspec
+import uvicorn
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from pairlearn_studio.choosing import choosing
+from pairlearn_studio.creating import check_features
+from pairlearn_studio.endpoint import http_url, is_loopback
+from pairlearn_studio.project import Project, translations
+from pairlearn_studio.server import api, pages
+from pairlearn_studio.server.security import Connection, Denied, Guard, Hosts, refused
+from pairlearn_studio.store import Store
+from pairlearn_studio.store_file import StoreError
+from pairlearn_studio.writer import announce, lock_server
+
+REQUESTS_PER_SECOND = 20.0
+"""For each annotator; a person needs about one."""
+
+Folders: TypeAlias = str | Path | Sequence[str | Path]
+
+
+def make_app(
+    folder: Folders,
+    *,
+    public: bool = False,
+    url: str | None = None,
+    requests_per_second: float = REQUESTS_PER_SECOND,
+    webhook: str | None = None,
+) -> Starlette:
+    """The studio of one project or several as an ASGI application.
+
+    Raises ProjectError or StoreError if a folder holds no project or its store cannot be opened,
+    and ValueError if ``url`` or ``webhook`` is not a URL, or two folders have the same name.
+
+    Parameters
+    ----------
+    folder : path or sequence of paths
+        Projects with their stores. With several, each is served below the name of its folder.
+    public : bool, default False
+        Accept requests not only for loopback names, but also for plain IP addresses and the name
+        in ``url``.
+    url : str, optional
+        The address under which people reach the studio, such as ``"https://studio.example"``.
+        With https, cookies are sent over https only.
+    requests_per_second : float
+        Rate limit of each annotator.
+    webhook : str, optional
+        URL that receives a JSON object when all pairs of a project are answered.
+    """
+    https, names = _check_url("url", url)
+    _check_url("webhook", webhook)
+    handlers = dict.fromkeys((HTTPException, StoreError, OSError, Exception), _error_response)
+    parts: list[Route | Mount] = []
+    studios: dict[str, api.Studio] = {}
+    with ExitStack() as opened:
+        for prefix, project in _projects(folder).items():
+            studio = studios[prefix] = api.Studio(project, https, requests_per_second, webhook)
+            opened.callback(studio.close)
+            part = Starlette(routes=routes(), exception_handlers=handlers)
+            part.state.studio = studio
+            parts.append(Mount(prefix, part))
+        closing = opened.pop_all()
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        with closing:
+            yield
+
+    if len(parts) > 1:
+        parts = [Route("/", pages.get_front), *_static(), *parts]
+    app = Starlette(routes=parts, lifespan=lifespan, exception_handlers=handlers)
+    # The guard is outermost: it also protects the error pages.
+    hosts = Hosts(public=public, names=names)
+    app.middleware_stack = Guard(app.build_middleware_stack(), hosts=hosts, https=https)
+    app.state.studios = studios
+    return app
+
+
+def _projects(folder: Folders) -> dict[str, Project]:
+    """Projects by the prefix of their paths: the names of their folders, or nothing for one."""
+    folders = [folder] if isinstance(folder, str | Path) else folder
+    projects = [Project.load(path) for path in folders]
+    if len(projects) == 1:
+        return {"": projects[0]}
+    names = [project.folder.resolve().name for project in projects]
+    for name in names:
+        if not re.fullmatch(r"[\w.-]+", name, re.ASCII) or name == "static":
+            raise ValueError(
+                f"the folder {name!r} cannot be part of an address: use letters, digits, - and _"
+            )
+        if names.count(name) > 1:
+            raise ValueError(f"two folders are called {name!r}: rename one of them")
+    return {f"/{name}": project for name, project in zip(names, projects, strict=True)}
+
+
+def serve(
+    folder: Folders,
+    host: str = "127.0.0.1",
+    port: int = 8337,
+    *,
+    public: bool = False,
+    url: str | None = None,
+    log_level: str = "warning",
+    requests_per_second: float = REQUESTS_PER_SECOND,
+    webhook: str | None = None,
+    ready: Callable[[str], object] = lambda address: None,
+    invite: Callable[[dict[str, str]], object] | None = None,
+) -> None:
+    """Serve the studio of one project or several until interrupted.
+
+    In mode "information" it also chooses new pairs as answers come in. Raises OSError if the port
+    is taken, and ValueError if ``host`` is not loopback without ``public``, the project is already
+    being served, or its mode is "information" and no model can learn from its items.
+
+    Parameters
+    ----------
+    folder, url, requests_per_second, webhook
+        See `make_app`.
+    host, port : str, int
+        Address to listen on.
+    public : bool, default False
+        Required to listen beyond loopback.
+    log_level : str
+        Log level of uvicorn. ``pairlearn.annotate.access`` logs requests, without tokens.
+    ready : callable
+        Called with the URL when the port is open.
+    invite : callable, optional
+        Called next with links for the supervisor and all annotators, by name. They are valid while
+        this server runs, in addition to those given out before.
+    """
+    if not public and not is_loopback(host):
+        raise ValueError(
+            f"host {host!r} can be reached from other machines: add public=True (--public)"
+        )
+    with ExitStack() as stack:
+        projects = _projects(folder).values()
+        locks = [stack.enter_context(lock_server(project.folder)) for project in projects]
+        app = make_app(
+            folder, public=public, url=url, requests_per_second=requests_per_second,
+            webhook=webhook,
+        )  # fmt: skip
+        studios: dict[str, api.Studio] = app.state.studios
+        for studio in studios.values():
+            stack.callback(studio.close)
+            if studio.project.plan.mode == "information":
+                check_features(studio.project)
+            # Report a store that cannot be written now, not with the first answer.
+            studio.store.carry_out(lambda changes: changes.rows("DELETE FROM setting WHERE 0"))
+        sockets = [stack.enter_context(sock) for sock in listen(host, port)]
+        address = (url or address_of(host, port)).rstrip("/")
+        for lock, (prefix, studio) in zip(locks, studios.items(), strict=True):
+            announce(lock, address + prefix)
+            if studio.project.plan.mode == "information":
+                store = stack.enter_context(Store.open(studio.project))
+                stack.enter_context(choosing(store, studio.forecast))
+        ready(address)
+        if invite is not None:
+            links = {
+                f"{prefix[1:]} {name}".strip(): f"{address}{prefix}{path}"
+                for prefix, studio in studios.items()
+                for name, path in studio.sessions.invite().items()
+            }
+            invite(links)
+        server = uvicorn.Server(server_config(app, log_level=log_level))
+        with suppress(KeyboardInterrupt):  # raised again by uvicorn when it has ended
+            server.run(sockets)
+
+
+def listen(host: str, port: int) -> list[socket.socket]:
+    """Listen on a port at every address of a host; OSError if that fails."""
+    try:
+        infos = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except OSError as error:
+        raise OSError(f"host {host} is not known: {error.strerror}") from None
+    sockets, errors = list[socket.socket](), list[OSError]()
+    for family, address in dict.fromkeys((info[0], info[4]) for info in infos):
+        try:
+            sockets.append(socket.create_server(address, family=family, backlog=2048))
+        except OSError as error:
+            errors.append(error)
+    taken = any(error.errno == errno.EADDRINUSE for error in errors)
+    if sockets and not taken:
+        return sockets  # "localhost" may have an IPv6 address that the machine lacks
+    for sock in sockets:
+        sock.close()
+    if taken:
+        raise OSError(f"port {port} of {host} is taken: choose another one with --port")
+    raise OSError(f"cannot listen at port {port} of {host}: {errors[0].strerror}")
+
+
+def address_of(host: str, port: int) -> str:
+    """The URL for a browser on this machine.
+
+    >>> address_of("0.0.0.0", 80), address_of("::1", 8337)
+    ('http://127.0.0.1:80', 'http://[::1]:8337')
+    """
+    name = {"0.0.0.0": "127.0.0.1", "": "127.0.0.1", "::": "::1"}.get(host, host)
+    return f"http://[{name}]:{port}" if ":" in name else f"http://{name}:{port}"
+
+
+def server_config(app: Starlette, *, log_level: str = "warning") -> uvicorn.Config:
+    """Settings of uvicorn."""
+    return uvicorn.Config(
+        app,
+        http=Connection,
+        log_level=log_level,
+        access_log=False,  # it would log the tokens of links
+        server_header=False,
+        proxy_headers=False,  # anyone can send X-Forwarded-For
+        ws="none",
+        timeout_keep_alive=30,
+        timeout_graceful_shutdown=5,
+    )
+
+
+def routes() -> list[Route | Mount]:
+    """The routes of one project."""
+    return [
+        Route("/", pages.get_front),
+        Route("/a/{token}", partial(pages.get_link, role="annotator")),
+        Route("/s/{token}", partial(pages.get_link, role="supervisor")),
+        Route(api.ANNOTATOR, pages.get_annotate),
+        Route("/supervisor", pages.get_supervisor),
+        *(Route(c.path, c.endpoint, methods=["POST"] if c.form else None) for c in api.CALLS),
+        *_static(),
+    ]
+
+
+def _static() -> list[Route | Mount]:
+    async def get_description(_: Request) -> Response:
+        return JSONResponse(describe())
+
+    files = StaticFiles(directory=pages.STATIC)
+    return [Route("/static/openapi.json", get_description), Mount("/static", files)]
+
+
+@cache
+def describe() -> dict[str, Any]:
+    """The API as an OpenAPI 3.1 document, served as ``/static/openapi.json``."""
+    document: dict[str, Any] = msgspec.json.decode((pages.PAGES / "openapi.json").read_bytes())
+    forms = list(dict.fromkeys(call.form for call in api.CALLS if call.form))
+    references, document["components"]["schemas"] = msgspec.json.schema_components(
+        forms, ref_template="#/components/schemas/{name}"
+    )
+    schemas = dict(zip(forms, references, strict=True))
+    for call in api.CALLS:
+        path, method = call.path.replace(":int", ""), "post" if call.form else "get"
+        summary = (inspect.getdoc(call.handler) or "").partition("\n\n")[0].replace("\n", " ")
+        parameters = [("annotator", "path", "integer")] if "{annotator}" in path else []
+        parameters += [(call.query, "query", "string")] if call.query else []
+        operation: dict[str, Any] = {
+            "summary": summary,
+            "operationId": f"{method} {path}",
+            "parameters": [
+                {"name": name, "in": place, "required": True, "schema": {"type": kind}}
+                for name, place, kind in parameters
+            ],
+            "responses": {
+                "200": {"description": "done", "content": {call.media: {}}},
+                "default": {"$ref": "#/components/responses/Refusal"},
+            },
+        }
+        if call.form:
+            content = {"application/json": {"schema": schemas[call.form]}}
+            operation["requestBody"] = {"required": True, "content": content}
+        document["paths"][path] = {method: operation}
+    return document
+
+
+def _check_url(name: str, url: str | None) -> tuple[bool, frozenset[str]]:
+    """Whether a URL is https, and its host name; ValueError if it is not a URL."""
+    if url is None:
+        return False, frozenset()
+    if (parsed := http_url(url)) is None:
+        raise ValueError(f"{name} is {url!r}: give an address such as https://studio.example")
+    return parsed.scheme == "https", frozenset({parsed.raw_host.decode()})
+
+
+async def _error_response(request: Request, error: Exception) -> Response:
+    """Turn an error into JSON for the scripts of a page, or into a page for people."""
+    studio: api.Studio | None = getattr(request.app.state, "studio", None)
+    status, reason = 500, "something went wrong in the studio"
+    if isinstance(error, HTTPException):
+        status, reason = error.status_code, error.detail
+        if reason == HTTPStatus(status).phrase:
+            reason = "there is nothing here"
+    elif isinstance(error, OSError):  # of the store, too
+        if studio is not None:
+            studio.log_outage(error)
+        # At 503 the page keeps the answer and sends it again.
+        status, reason = 503, "the studio cannot write to its disk"
+    elif isinstance(error, StoreError):
+        status, reason = 400, str(error)
+    if isinstance(error, Denied):
+        # Nobody guesses 32 random bytes, but slow down whoever tries. Holders of a valid link
+        # never get here, whatever others do from the same address.
+        caller = request.client.host if request.client else "?"
+        has_token = request.cookies or "authorization" in request.headers
+        guess = status == 404 or (status == 401 and has_token)
+        if guess and studio is not None and not studio.failures.take(caller):
+            status, reason = 429, "too many attempts: wait a minute"
+    if studio is not None:
+        reason = translations(studio.project.language).get(reason, reason)
+    if "/api/" in request.url.path or request.url.path.endswith("/image"):
+        return refused(status, reason)
+    return pages.message(request, status, "Not here", reason[:1].upper() + reason[1:] + ".")

@@ -1,0 +1,424 @@
+"""Defences between the network and the studio.
+
+A `Connection` has to make progress. Every request passes `Guard`: the Host header must name this
+server (so that no page can reach it by rebinding a name to 127.0.0.1), a change must come from the
+studio's own pages and carry JSON of a few kilobytes, and every reply has headers that forbid
+foreign scripts, frames, sniffing and caching.
+
+`Sessions` identifies people by the links they were given and the cookies set by these. An
+annotator's pages, requests and cookie are under ``/annotate/NUMBER``, so that two people can work
+in two tabs of one browser.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+import ipaddress
+import logging
+import re
+import resource
+import sys
+import time
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from urllib.parse import urlsplit
+
+import h11
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from pairlearn_studio.changes import fresh_token
+from pairlearn_studio.endpoint import is_loopback
+from pairlearn_studio.reader import token_hash
+from pairlearn_studio.records import Annotator
+from pairlearn_studio.store import Store
+
+BODY_LIMIT = 16 * 1024
+"""Bytes of the body of a request."""
+
+HEADER_LIMIT = 16 * 1024
+"""Bytes of all headers of a request."""
+
+CONTENT_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+    "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'; "
+    "require-trusted-types-for 'script'; trusted-types 'none'"
+)
+
+HEADERS = {
+    "Content-Security-Policy": CONTENT_POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), microphone=(), geolocation=()",
+}
+
+LOG = logging.getLogger("pairlearn.annotate")
+ACCESS = logging.getLogger("pairlearn.annotate.access")
+
+_LINK = re.compile(r"^((?:/[^/]+)?/[as])/.*", re.DOTALL)
+_UNPRINTABLE = re.compile(r"[^\x21-\x7e]")
+
+
+def csrf_token(session: str) -> str:
+    """The CSRF token that a page of this session sends with every change.
+
+    HMAC-SHA256 keyed by the session's own secret, so that it survives a restart of the server.
+    """
+    return hmac.new(session.encode(), b"pairlearn studio form", hashlib.sha256).hexdigest()
+
+
+def masked(path: str) -> str:
+    r"""A path for the log, without tokens and control characters.
+
+    >>> masked("/a/6fQ2c"), masked("/api/task"), masked("/x\r\nfake line")
+    ('/a/***', '/api/task', '/x??fake?line')
+    """
+    return _UNPRINTABLE.sub("?", _LINK.sub(r"\1/***", path))[:200]
+
+
+@dataclass(frozen=True)
+class Hosts:
+    """Host names that the studio answers to: loopback, and ``names`` in lower case.
+
+    A rebinding attack needs a *name* that its owner points at this machine, so a public studio can
+    answer to plain IP addresses, too.
+    """
+
+    public: bool = False
+    names: frozenset[str] = frozenset()
+
+    @lru_cache(maxsize=64)  # noqa: B019 - one object for the life of the server
+    def admits(self, header: str) -> bool:
+        """Whether a Host header names this server."""
+        try:
+            parts = urlsplit(f"//{header}")
+            name, _ = parts.hostname, parts.port
+        except ValueError:
+            return False
+        if not name or parts.netloc != header or "@" in header:
+            return False
+        if is_loopback(name) or name in self.names:
+            return True
+        with suppress(ValueError):
+            return self.public and ipaddress.ip_address(name) is not None
+        return False
+
+
+@dataclass
+class Buckets:
+    """Rate limit by caller: token buckets of size ``burst``, refilled ``per_second``."""
+
+    per_second: float
+    burst: float
+    _level: dict[str, tuple[float, float]] = field(default_factory=dict, repr=False)
+
+    KEPT = 4096
+
+    def take(self, caller: str) -> bool:
+        """Take a token from the bucket of a caller; False if it is empty."""
+        now = time.monotonic()
+        level, then = self._level.get(caller, (self.burst, now))
+        level = min(self.burst, level + (now - then) * self.per_second)
+        if caller not in self._level and len(self._level) >= self.KEPT:
+            self._level.clear()  # a flood of invented callers must not fill the memory
+        taken = level >= 1
+        self._level[caller] = (level - taken, now)
+        return taken
+
+
+class Guard:
+    """ASGI middleware: refuse requests that no page of the studio sends, harden every reply.
+
+    Not Starlette's ``BaseHTTPMiddleware``, which starts a task for each request: a busy studio
+    answers hundreds per second. With ``https``, replies carry Strict-Transport-Security.
+    """
+
+    def __init__(self, app: ASGIApp, *, hosts: Hosts, https: bool = False) -> None:
+        self.app, self.hosts = app, hosts
+        self.fixed = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
+        if https:
+            self.fixed.append((b"strict-transport-security", b"max-age=31536000"))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle one connection."""
+        if scope["type"] == "lifespan":
+            await self.app(scope, receive, send)
+            return
+        if scope["type"] != "http":
+            await send({"type": "websocket.close", "code": 1008})
+            return
+        status = 0
+
+        async def hardened(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                headers = MutableHeaders(scope=message)
+                if "cache-control" not in headers:
+                    fixed = "/static/" in scope["path"]
+                    headers["cache-control"] = "no-cache" if fixed else "no-store"
+                message["headers"].extend(self.fixed)
+            await send(message)
+
+        refusal = self._refusal(scope)
+        if refusal is not None:
+            await refusal(scope, receive, hardened)
+        else:
+            try:
+                await self.app(scope, _limited(receive), hardened)
+            except Exception as error:  # the reply is sent already
+                LOG.error("pairlearn annotate: %s: %r", masked(scope["path"]), error)
+            except asyncio.CancelledError:  # the server is stopping; the page will send again
+                if not status:
+                    await refused(503, "the studio is shutting down")(scope, receive, hardened)
+        if ACCESS.isEnabledFor(logging.INFO):
+            ACCESS.info("%s %s %s", scope["method"], masked(scope["path"]), status)
+
+    def _refusal(self, scope: Scope) -> JSONResponse | None:
+        if sum(len(name) + len(value) for name, value in scope["headers"]) > HEADER_LIMIT:
+            return refused(431, f"the headers have more than {HEADER_LIMIT} bytes")
+        headers = Headers(scope=scope)
+        hosts = headers.getlist("host")
+        if len(hosts) != 1 or not self.hosts.admits(hosts[0]):
+            return refused(421, "this studio does not answer to that host name")
+        if scope["method"] in ("GET", "HEAD"):
+            return None
+        if scope["method"] != "POST":
+            return refused(405, "only GET and POST are used here")
+        if not _same_origin(headers, hosts[0]):
+            return refused(403, "changes are accepted from the studio's own pages only")
+        if headers.get("content-type", "").split(";")[0].strip().lower() != "application/json":
+            return refused(415, "send JSON (Content-Type: application/json)")
+        length = headers.get("content-length", "0")
+        if not length.isascii() or not length.isdigit() or int(length[:12]) > BODY_LIMIT:
+            return refused(413, f"the body is larger than {BODY_LIMIT} bytes")
+        return None
+
+
+def refused(status: int, reason: str) -> JSONResponse:
+    """A JSON response with the reason of a refusal."""
+    return JSONResponse({"error": reason}, status, {"Retry-After": "2"} if status == 429 else None)
+
+
+def _limited(receive: Receive) -> Receive:
+    """Limit a body while it arrives: its declared length may be absent or wrong."""
+    size = 0
+
+    async def counted() -> Message:
+        nonlocal size
+        message = await receive()
+        size += len(message.get("body", b""))
+        if size > BODY_LIMIT:
+            raise HTTPException(413, "the body is too large")
+        return message
+
+    return counted
+
+
+def _same_origin(headers: Headers, host: str) -> bool:
+    site = headers.get("sec-fetch-site")
+    if site is not None and site != "same-origin":
+        return False
+    origins = headers.getlist("origin")
+    if not origins:
+        return True  # not a browser: the CSRF token is still required
+    return len(origins) == 1 and origins[0].partition("://")[2] == host
+
+
+SUPERVISOR = Annotator(0, "supervisor")
+FORM_HEADER = "x-studio-form"
+LASTS_SECONDS = 30 * 24 * 3600
+LONGEST_TOKEN = 128
+
+
+class Denied(HTTPException):
+    """The sender of a request is unknown, or not allowed to make it."""
+
+
+@dataclass(frozen=True)
+class Sessions:
+    """Identify annotators and the supervisor by their cookies.
+
+    The cookie holds the token of the link, hidden from scripts and sent by the studio's own pages
+    only. Every request looks it up, so that a revoked link ends at once. The name of the cookie has
+    a digest of the project, because browsers send cookies to all ports of a host.
+    """
+
+    store: Store
+    https: bool = False
+    guests: dict[bytes, tuple[str, Annotator, object]] = field(default_factory=dict)
+
+    def invite(self) -> dict[str, str]:
+        """Additional links for the supervisor and all annotators, by name.
+
+        They are not stored, and end with this server, or when the person's own link is renewed or
+        ended.
+        """
+        links = {}
+        for who in [SUPERVISOR, *self.store.annotators()]:
+            if who.active:
+                role = "annotator" if who.id else "supervisor"
+                token = fresh_token()
+                self.guests[token_hash(token)] = role, who, self.store.link_of(who.id)
+                links[who.name] = f"/{role[0]}/{token}"
+        return links
+
+    @cached_property
+    def digest(self) -> str:
+        """A digest of the folder and of when the project was created in it."""
+        text = f"{self.store.project.folder.resolve()} {self.store.created_at()}"
+        return hashlib.sha256(text.encode()).hexdigest()[:8]
+
+    @cached_property
+    def project(self) -> str:
+        """A digest of the project that stays the same when its folder is moved."""
+        text = f"{self.store.created_at()} {self.store.pairs()[:1]}"
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    def cookie(self, role: str) -> str:
+        """The name of a role's cookie."""
+        return f"pairlearn_{role}_{self.digest}"
+
+    def admit(self, reply: Response, role: str, token: str, path: str) -> Response:
+        """Set the cookie of a token in a reply, for everything below a path."""
+        reply.set_cookie(
+            self.cookie(role),
+            token,
+            max_age=LASTS_SECONDS,
+            path=path,
+            secure=self.https,
+            httponly=True,
+            samesite="strict",
+        )
+        return reply
+
+    def known(self, role: str, token: str) -> Annotator | None:
+        """The owner of a token in a role; None if it is not valid."""
+        if not token or len(token) > LONGEST_TOKEN or not token.isascii():
+            return None
+        if role == "annotator" and (who := self.store.by_token(token)) is not None:
+            return who
+        if role == "supervisor" and self.store.is_supervisor(token):
+            return SUPERVISOR
+        if (guest := self.guests.get(token_hash(token))) is None:
+            return None
+        guest_role, who, link = guest
+        return who if guest_role == role and link == self.store.link_of(who.id) else None
+
+    def identify(
+        self, request: Request, role: str, *, changes: bool = False
+    ) -> tuple[Annotator, str]:
+        """The sender of a request and their token, from a cookie or, for programs, a header.
+
+        A page that ``changes`` something must send the CSRF token of its session. Programs need
+        none: no foreign page can make a browser send their header.
+        """
+        scheme, _, bearer = request.headers.get("authorization", "").partition(" ")
+        bearer = bearer.strip() if scheme.lower() == "bearer" else ""
+        token = bearer or request.cookies.get(self.cookie(role), "")
+        who = self.known(role, token)
+        if who is None or who.id != request.path_params.get("annotator", 0):
+            if bearer:
+                raise Denied(401, "this token does not open this: take the end of the right link")
+            raise Denied(401, "this session has ended: open your link again")
+        if changes and not bearer:
+            sent = [value.encode() for value in request.headers.getlist(FORM_HEADER)]
+            if len(sent) != 1 or not hmac.compare_digest(sent[0], csrf_token(token).encode()):
+                raise Denied(403, "this page is of an earlier session: reload it")
+        return who, token
+
+
+RESERVED_FILES = 192
+"""For the store, which each of 40 threads opens, and images."""
+
+
+class Connection(H11Protocol):
+    """A connection that has to make progress, in both directions.
+
+    A request must arrive within ``REQUEST_SECONDS``, however its bytes trickle; a client that
+    reads nothing of its reply for ``REPLY_SECONDS`` is disconnected. At the limit on connections,
+    a new one replaces the one whose last reply was longest ago.
+    """
+
+    REQUEST_SECONDS = 10.0
+    REPLY_SECONDS = 10.0
+    MOST = 500
+    """Simultaneous connections, or fewer if the process may not open as many files."""
+
+    _deadline: asyncio.TimerHandle | None = None
+    _reply_check: asyncio.TimerHandle | None = None
+    _unread = 0
+    _replied_at = 0.0
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Accept a connection, at the limit in place of another one."""
+        super().connection_made(transport)
+        self._replied_at = self.loop.time()
+        self._reply_check = self.loop.call_later(self.REPLY_SECONDS, self._check_reply)
+        self._watch()
+        others = [c for c in self.connections if isinstance(c, Connection) and c != self]
+        if others and len(others) >= most_connections(self.MOST):
+            oldest = min(others, key=lambda connection: connection._replied_at)
+            self.connections.discard(oldest)
+            oldest.transport.abort()
+
+    def on_response_complete(self) -> None:
+        """Note the time; a client that does not read completes no further reply."""
+        self._replied_at = self.loop.time()
+        super().on_response_complete()
+
+    def resume_writing(self) -> None:
+        """Continue sending: the client has read most of what was waiting."""
+        self._unread = sys.maxsize
+        super().resume_writing()
+
+    def data_received(self, data: bytes) -> None:
+        """Continue reading; the deadline of the request stays."""
+        super().data_received(data)
+        self._watch()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Cancel the deadlines."""
+        self._stop_watching()
+        if self._reply_check is not None:
+            self._reply_check.cancel()
+        super().connection_lost(exc)
+
+    def _watch(self) -> None:
+        arriving = self.conn.their_state in (h11.IDLE, h11.SEND_BODY)
+        if not arriving or self.timeout_keep_alive_task is not None:
+            self._stop_watching()
+        elif self._deadline is None:
+            self._deadline = self.loop.call_later(self.REQUEST_SECONDS, self.transport.abort)
+
+    def _stop_watching(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+    def _check_reply(self) -> None:
+        """End the connection if the client has read nothing since the last check."""
+        unread = self.transport.get_write_buffer_size()
+        if 0 < self._unread <= unread:
+            self.transport.abort()
+            return
+        self._unread = unread
+        self._reply_check = self.loop.call_later(self.REPLY_SECONDS, self._check_reply)
+
+
+def most_connections(most: int) -> int:
+    """The limit on connections that leaves enough files for the project."""
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if files == resource.RLIM_INFINITY:
+        return most
+    return min(most, files - min(RESERVED_FILES, files // 2))

@@ -1,0 +1,304 @@
+"""The store of answers: one SQLite file that loses none and keeps every change."""
+
+from __future__ import annotations
+
+import sqlite3
+import zlib
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future
+from contextlib import ExitStack
+from typing import TypeVar
+
+from pairlearn_studio.changes import Changes, fresh_token
+from pairlearn_studio.choosing import random_pairs
+from pairlearn_studio.items import Items
+from pairlearn_studio.project import Project
+from pairlearn_studio.reader import CONTROLS, StoreReader, token_hash
+from pairlearn_studio.records import Annotator, Answer, Controls, Receipt, Task
+from pairlearn_studio.store_file import (
+    StoreError,
+    file_errors,
+    find_damage,
+    has_answers,
+    make_file,
+    parts_of,
+)
+from pairlearn_studio.writer import Writer
+
+T = TypeVar("T")
+
+LAG = 8
+"""Least number of answers between a pair and its repeat, as long as there are others."""
+_TASK = (
+    "SELECT p.id, p.left, p.right, (SELECT count(*) FROM assignment b WHERE "
+    "b.annotator = a.annotator AND b.answer IS NOT NULL AND "
+    "(a.answer IS NULL OR b.touched <= a.touched)) + (a.answer IS NULL), "
+    "(SELECT count(*) FROM assignment b WHERE b.annotator = a.annotator) "
+    "FROM assignment a JOIN pair p ON p.id = a.pair WHERE a.annotator = ? AND a.pair = ?"
+)
+
+
+class Store(StoreReader):
+    r"""The answers of a project. Any thread may use it; close it, or use it in a ``with``.
+
+    Attributes
+    ----------
+    project : Project
+    supervisor_token : str or None
+        The token of a store that was just created; later only its hash is known.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from pairlearn_studio.project import Plan
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "items.csv").write_text("id,size\na,1\nb,2\nc,3\n")
+    ...     project = Project(Path(folder), "table", "items.csv", Plan(pairs=3))
+    ...     with Store.create(project) as store:
+    ...         ann, token = store.add_annotator("ann")
+    ...         task = store.next_task(ann.id)
+    ...         answer = Answer(similarity=0.9, difference=0.1, key="form-1")
+    ...         receipt = store.submit(ann.id, task.pair, answer).result()
+    ...         store.progress(ann.id).done, receipt.revision, store.by_token(token).name
+    (1, 1, 'ann')
+    """
+
+    def __init__(self, project: Project) -> None:
+        super().__init__(project)
+        self.supervisor_token: str | None = None
+        self._writer = Writer(project.store_path)
+
+    @classmethod
+    def create(cls, project: Project) -> Store:
+        """Create the file, with the pairs of the plan.
+
+        Raises StoreError if it exists already, or the items are too few for the plan.
+        """
+        ids, plan = Items.open(project).ids, project.plan
+        try:
+            rows = random_pairs(len(ids), plan.pairs, plan.seed)
+        except ValueError as error:
+            raise StoreError(f"the plan cannot be met: {error}") from None
+        pairs = [(ids[left], ids[right], 1.0) for left, right in rows.tolist()]
+        make_file(project.store_path)
+        with ExitStack() as on_failure:
+            for path in parts_of(project.store_path):
+                on_failure.callback(path.unlink, missing_ok=True)
+            store = cls(project)
+            on_failure.callback(store.close)
+            store.carry_out(
+                lambda changes: changes.add_pairs(pairs, "plan"), who="project file", share_out=True
+            )
+            store.supervisor_token = store.renew_supervisor_token()
+            store._update_controls()
+            on_failure.pop_all()
+        return store
+
+    @classmethod
+    def open(cls, project: Project) -> Store:
+        """Open an existing file; one of an older version is migrated.
+
+        An overlap or known pairs that were changed in the project file take effect now. Raises
+        StoreError if there is no file, or it is not whole: every page is checked.
+        """
+        path = project.store_path
+        if not has_answers(path):
+            raise StoreError(
+                f"{path} is empty: take it from a backup with `pairlearn annotate restore`, or, if "
+                "the project was just being made, remove it and make it again"
+            )
+        with ExitStack() as on_failure:
+            store = on_failure.enter_context(cls(project))
+            with file_errors(path):
+                if damage := find_damage(store._reader()):
+                    raise sqlite3.DatabaseError(damage)
+            if store.setting("overlap") not in (None, str(project.overlap)):
+                store.carry_out(lambda changes: None, who="project file", share_out=True)
+            store._update_controls()
+            on_failure.pop_all()
+        return store
+
+    def _update_controls(self) -> None:
+        """Mix in the checks and repeats that the project file asks for."""
+        for place, known in enumerate(self.project.known):
+            self.check_items(known.left, known.right, place=f"known[{place}]: ")
+        checks, project = self.project.known_for("check"), self.project
+        wanted = checks, project.known_share, project.repeat_share
+        if not Controls.read(self.setting(CONTROLS)).match(*wanted):
+            self.carry_out(
+                lambda changes: changes.mix_in(*wanted), who="project file", share_out=True
+            )
+
+    def check_items(self, *ids: str, place: str = "") -> None:
+        """Raise StoreError if there is no item with one of these ids."""
+        for item in ids:
+            if item not in self.items:
+                raise StoreError(f"{place}{item!r} is not among the items")
+
+    def close(self) -> None:
+        """Finish what was submitted, and close the file."""
+        self._writer.close()
+        super().close()
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # -- annotators ----------------------------------------------------------------------
+
+    def add_annotator(self, name: str) -> tuple[Annotator, str]:
+        """Add an annotator and reassign the open pairs; their token cannot be read again."""
+        return self.add_annotators([name])[0]
+
+    def add_annotators(self, names: Sequence[str]) -> list[tuple[Annotator, str]]:
+        """Add several annotators, and reassign the open pairs once."""
+        return self.carry_out(lambda changes: changes.add_annotators(names), share_out=True)
+
+    def retire(self, annotator_id: int) -> None:
+        """End an annotator's part: their link is void, their open pairs go to the others."""
+        self.carry_out(lambda changes: changes.retire(annotator_id), share_out=True)
+
+    def renew_token(self, annotator_id: int) -> str:
+        """New token for an annotator, retired or not; the old link is void."""
+        return self.carry_out(lambda changes: changes.renew_token(annotator_id), share_out=True)
+
+    def renew_supervisor_token(self) -> str:
+        """New token for the supervisor; the old one is void."""
+        token = fresh_token()
+
+        def work(changes: Changes) -> None:
+            changes.set_setting("supervisor", token_hash(token).hex())
+            changes.log("supervisor token renewed")
+
+        self.carry_out(work)
+        return token
+
+    # -- tasks and answers ---------------------------------------------------------------
+
+    def next_task(self, annotator_id: int, *, after: int | None = None) -> Task | None:
+        """Next pair to judge, the same until it is answered; None when all are.
+
+        With ``after``, the pair that follows that one.
+        """
+        query = (
+            "SELECT pair, touched FROM assignment WHERE annotator = ? AND answer IS NULL "
+            f"AND pair IS NOT ? AND pair {{}} ({', '.join(map(str, self.mixed_in))}) "
+            "ORDER BY touched DESC, pair"
+        )
+        planned = self.first(f"{query.format('NOT IN')} LIMIT 1", annotator_id, after)
+        controls = self.rows(query.format("IN"), annotator_id, after) if self.mixed_in else []
+        following = planned or next(iter(controls), None)
+        if following is None:
+            return None
+        pair, touched = following
+        if planned and controls:
+            if touched or controls[0][1]:  # an answer that was withdrawn is given again first
+                pair = max(planned, controls[0], key=lambda row: row[1] or 0)[0]
+            else:
+                pair = self._due_control(annotator_id, [row[0] for row in controls], after) or pair
+        return self.task(annotator_id, pair)
+
+    def _due_control(self, annotator: int, controls: list[int], after: int | None) -> int | None:
+        """One of the checks and repeats, if it is time for one and one can come now."""
+        done = self._counts(annotator)[0] + (after is not None)
+        # One at a random place in every 1/share pairs.
+        every = max(round(1 / self.mixed.total_share), 1)
+        block, place = divmod(done, every)
+        if zlib.crc32(f"{annotator} {block}".encode()) % every != place:
+            return None
+        rows = self.rows(
+            "SELECT pair FROM assignment WHERE annotator = ? AND answer IS NOT NULL "
+            f"ORDER BY touched DESC LIMIT -1 OFFSET {LAG - (after is not None)}",
+            annotator,
+        )
+        past = {None, *(row[0] for row in rows)}
+        free = [pair for pair in controls if self.repeats.get(pair) in past]
+        # Checks and repeats by turns.
+        return min(free, key=lambda pair: (pair in self.repeats) != (done % 2 == 1), default=None)
+
+    def task(self, annotator_id: int, pair: int) -> Task | None:
+        """A pair of an annotator, answered or not; None if it is not assigned to them."""
+        row = self.first(_TASK, annotator_id, pair)
+        return None if row is None else Task(*row)
+
+    def submit(self, annotator_id: int, pair: int, answer: Answer) -> Future[Receipt]:
+        """Store an answer. The future is resolved when it is on disk.
+
+        The same key again returns the first receipt; another key is a revision.
+        """
+        return self._submit(lambda changes: changes.record_answer(annotator_id, pair, answer))
+
+    def undo(self, annotator_id: int, *, answer_id: int | None = None) -> Future[Task | None]:
+        """Reopen the pair that an annotator answered last; the answer stays in the history.
+
+        With ``answer_id``, only if that is still their last answer, so that a request may
+        be delivered twice. None if there is nothing to take back.
+        """
+
+        def work(changes: Changes) -> Task | None:
+            pair = changes.withdraw_last(annotator_id, answer_id)
+            return None if pair is None else Task(*changes.rows(_TASK, annotator_id, pair)[0])
+
+        return self._submit(work)
+
+    def adjudicate(self, pair: int, answer: Answer) -> Receipt:
+        """Settle a pair: the supervisor's answer stands in place of all others in exports."""
+        return self.carry_out(lambda changes: changes.adjudicate(pair, answer))
+
+    def mark_told(self, told: bool) -> bool:
+        """Record that completion was reported, or was not after all; False if that was known.
+
+        More pairs or a larger overlap make another completion.
+        """
+        goal = f"{len(self.pairs())} pairs, overlap {self.project.overlap}" if told else ""
+
+        def work(changes: Changes) -> bool:
+            before = changes.setting("told")
+            changes.set_setting("told", goal)
+            return before != goal
+
+        return self.carry_out(work)
+
+    def practise(self, annotator_id: int, *results: str) -> Future[None]:
+        """Record results of an annotator's practice."""
+
+        def work(changes: Changes) -> None:
+            for result in results:
+                changes.log("practised", result, annotator=annotator_id)
+
+        return self._submit(work, who="practice")
+
+    def add_pairs(self, pairs: Iterable[tuple[str, str, float]]) -> list[int]:
+        """Add chosen pairs, each with its inclusion weight, and assign them; return their ids.
+
+        Raises StoreError if an item is unknown, or a pair exists already, in either direction.
+        """
+        chosen = list(pairs)
+        self.check_items(*(item for pair in chosen for item in pair[:2]))
+        return self.carry_out(
+            lambda changes: changes.add_pairs(chosen, "chosen"), who="model", share_out=True
+        )
+
+    def carry_out(
+        self, work: Callable[[Changes], T], *, who: str = "supervisor", share_out: bool = False
+    ) -> T:
+        """Let the writer do ``work``, and wait until it is on disk.
+
+        With ``share_out`` the open pairs are then assigned anew, in the same transaction.
+        """
+        return self._submit(work, who, share_out).result()
+
+    def _submit(
+        self, work: Callable[[Changes], T], who: str = "supervisor", share_out: bool = False
+    ) -> Future[T]:
+        def work_and_reassign(connection: sqlite3.Connection) -> T:
+            changes = Changes(connection, who)
+            result = work(changes)
+            if share_out:
+                changes.reassign(self.project.overlap, self.project.plan.seed)
+            return result
+
+        return self._writer.submit(work_and_reassign)

@@ -1,0 +1,320 @@
+"""Model annotators without a network: functions, limits, runs, questions and replies."""
+
+from __future__ import annotations
+
+import json
+import math
+import sqlite3
+import sys
+import threading
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pairlearn_studio import store_file
+from pairlearn_studio.ask import (
+    AnswerCache,
+    Budget,
+    Judgement,
+    ModelError,
+    Pace,
+    PairToJudge,
+    Said,
+    SaidOfItem,
+    Wording,
+    by_pairs,
+    fill,
+    find_function,
+    item_model,
+    pair_model,
+)
+from pairlearn_studio.endpoint import TransientError, chat_url, error_text, read_reply, retry_after
+from pairlearn_studio.items import ItemView
+from pairlearn_studio.judges import ITEM_ANSWERS, PAIR_ANSWERS, answer_shares
+from pairlearn_studio.limits import Stopped
+
+WORDS = Wording("Pumps", "will fail", "will hold", "Old ones leak.", ("Alike?", "Which?"))
+
+
+def text(words: str) -> ItemView:
+    return ItemView("text", "t", text=words)
+
+
+# ---- judgements ---------------------------------------------------------------------------------
+
+
+def test_both_orders_are_averaged_or_nothing_is_said() -> None:
+    answers = iter([Said(0.5, 0.1), Said(0.7, 0.3), Said(0.5, 0.1), Said(None, None, 0.2)])
+    judge = by_pairs(lambda a, b: next(answers), text)
+    both, silent = judge("a", "b"), judge("a", "b")
+    assert (both.similarity, both.difference, both.bias) == pytest.approx((0.6, -0.1, 0.2))
+    assert silent.cant_say and silent.similarity is None and silent.mass == 0.2
+
+
+# ---- functions ----------------------------------------------------------------------------------
+
+
+def test_function_is_found_in_the_current_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "my_pump_model.py").write_text("def judge(left, right):\n    return 0.5, 0.0\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    assert find_function("my_pump_model:judge")(1, 2) == (0.5, 0.0)
+    wrong = {"my_pump_model:guess": "has no function 'guess'", "no_such:f": "cannot be imported"}
+    names = ("", "a", ":f", "a:", "a/b:f", "a:b:c", "a:f()", "..a:f")
+    for name, message in (wrong | dict.fromkeys(names, "module:function")).items():
+        with pytest.raises(ModelError, match=message):
+            find_function(name)
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        ((1.2, 0.0), "similarity must lie in"),
+        ((0.5, -1.1), "difference must lie in"),
+        ((math.nan, 0.0), "similarity must lie in"),
+        (0.5, "return \\(similarity, difference\\)"),
+        ((0.5, 0.1, 0.2), "return \\(similarity, difference\\)"),
+        (("x", 0.2), "return \\(similarity, difference\\)"),
+    ],
+)
+def test_bad_answers_of_a_function(answer: object, message: str) -> None:
+    with pytest.raises(ModelError, match=message):
+        pair_model(lambda left, right: answer)(text("a"), text("b"))
+    assert pair_model(lambda left, right: None)(text("a"), text("b")) == Said(None, None, 0.0)
+    for value in (1.5, -0.1, math.nan, "x", (1, 2)):
+        with pytest.raises(ModelError, match=r"P\(positive\)"):
+            item_model(lambda item, value=value: value)(text("a"))
+    assert item_model(lambda item: None)(text("a")) == SaidOfItem(None, 0.0)
+
+
+@pytest.mark.parametrize("wrong", [lambda item: item["size"], lambda item: item.fields["size"]])
+def test_an_item_that_is_taken_for_a_dict_is_explained(wrong: Any) -> None:
+    item = ItemView("table", "a", rows=(("size", "3"),))
+    with pytest.raises(ModelError, match=r"ItemView.*A cell of a table is dict\(item.rows\)\[name"):
+        item_model(wrong)(item)
+    assert item_model(lambda item: float(dict(item.rows)["size"]) / 10)(item).posterior == 0.3
+    with pytest.raises(TypeError, match="unsupported operand"):  # other errors stay what they are
+        item_model(lambda item: 1 + "a")(item)  # type: ignore[operator]
+
+
+# ---- limits -------------------------------------------------------------------------------------
+
+
+def test_pace_hold_and_stop() -> None:
+    now = [0.0]
+    pace = Pace(120, clock=lambda: now[0], wait=lambda seconds: now.append(now.pop() + seconds))
+    turns = []
+    for number in range(4):
+        pace.turn()
+        turns.append(now[0])
+        if number == 1:
+            pace.hold(10)
+    assert turns == [0.0, 0.5, 10.5, 11.0]
+    slow = Pace(1)
+    slow.turn()
+    threading.Timer(0.02, slow.stop).start()
+    with pytest.raises(Stopped):  # it ends those who wait
+        slow.turn()
+
+
+def test_budget_holds_money_for_requests_in_flight() -> None:
+    budget = Budget(max_cost=1.0, price_in=1.0, price_out=2.0)
+    first = budget.reserve(600_000, 0)
+    passed = threading.Event()
+    thread = threading.Thread(target=lambda: (budget.reserve(300_000, 100_000), passed.set()))
+    thread.start()
+    assert not passed.wait(0.05)
+    budget.settle(first, (200_000, 0))
+    thread.join(120)
+    assert passed.is_set()
+    assert budget.spent == pytest.approx(0.2)
+    for wrong in ({"max_requests": -1}, {"max_cost": 1.0}, {"price_in": math.nan}):
+        with pytest.raises(ValueError, match=next(iter(wrong))):
+            Budget(**wrong)  # type: ignore[arg-type]
+
+
+def test_cache_survives_and_keeps_the_first_answer(tmp_path: Path) -> None:
+    path = tmp_path / "cache.sqlite"
+    with AnswerCache(path) as cache:
+        cache.put("k", {"a": 1})
+        cache.put("k", {"a": 2})
+        with pytest.raises(TypeError, match="complex"):  # not that the cache is damaged
+            cache.put("other", {"a": 1j})
+    with AnswerCache(path) as first, AnswerCache(path) as second:
+        assert first.get("k") == second.get("k") == {"a": 1}
+        second.put("l", {"a": 3})
+        assert first.get("l") == {"a": 3}
+        assert len(first) == 2
+    path.write_bytes(b"precious" * 1000)
+    with pytest.raises(ModelError, match="is no cache of answers"):
+        AnswerCache(path)
+    assert path.read_bytes() == b"precious" * 1000
+
+
+def test_a_cache_in_use_is_waited_for_and_not_called_damaged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another program holds the file before it has a log, when SQLite itself does not wait."""
+    path = tmp_path / "cache.sqlite"
+    with closing(sqlite3.connect(path, isolation_level=None, check_same_thread=False)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with monkeypatch.context() as patch:
+            patch.setattr(store_file, "BUSY_SECONDS", 0.1)
+            with pytest.raises(ModelError, match=r"was in use for .* s: try again"):
+                AnswerCache(path)
+        waits = threading.Timer(0.3, other.execute, ["ROLLBACK"])
+        waits.start()
+        with AnswerCache(path) as cache:
+            assert len(cache) == 0
+        waits.join()
+
+
+# ---- runs ---------------------------------------------------------------------------------------
+
+PAIRS = [PairToJudge(number, str(number), "x") for number in range(20)]
+
+
+def judging(fails: str = "", error: Exception | None = None) -> Any:
+    def judge(left: str, right: str) -> Judgement:
+        if error is not None and left == fails:
+            raise error
+        return Judgement(0.9, 0.5, 0.1, 1.0)
+
+    return judge
+
+
+def test_interrupt_keeps_what_is_in_flight() -> None:
+    kept: list[int] = []
+
+    def interrupt(done: int) -> None:
+        if done == 2:
+            raise KeyboardInterrupt
+
+    keep = lambda pair, *_: kept.append(pair.pair)  # noqa: E731
+    filled = fill(PAIRS, judging(), keep, concurrent=3, progress=interrupt)
+    assert filled.stopped == "interrupted"
+    assert 2 <= len(kept) <= 8 and len(filled.judgements) == len(kept)
+
+    def full(*_: object) -> None:
+        raise OSError("disk full")
+
+    with pytest.raises(OSError, match="disk full"):  # of the store: it is not hidden
+        fill(PAIRS, judging(), full)
+
+
+# ---- questions ----------------------------------------------------------------------------------
+
+
+def user_text(item: ItemView) -> str:
+    content = WORDS.about_item(item).messages[1]["content"]
+    assert isinstance(content, str)
+    return content
+
+
+@settings(max_examples=50)
+@given(st.text() | st.just("a\ud800b"))
+def test_whatever_an_item_says_stays_in_its_line(words: str) -> None:
+    content = user_text(text(words))
+    lines = content.splitlines()
+    assert lines[1:] == user_text(text("")).splitlines()[1:]
+    line = lines[0].removeprefix("Item: ")
+    assert "<" not in line and "[" not in line
+    assert json.loads(line)["text"] == words
+    content.encode()  # half of a character, which file names may have, can be sent
+
+
+def test_words_of_the_project_are_in_the_question() -> None:
+    row = ItemView("table", "7", rows=(("age", "9"), ("note", "rusty")))
+    system, user = WORDS.about_pair(row, row).messages
+    for part in ("Pumps", "will fail", "will hold", "Old ones leak.", "Alike? Which?"):
+        assert part in system["content"]
+    assert 'Item A: {"age": "9", "note": "rusty"}\n' in user["content"]
+    assert user["content"].endswith("Answer with one word: A, B or Same.")
+    assert "A: item A is “will fail”, item B is “will hold”." in user["content"]
+
+
+def test_long_text_is_cut_and_cost_is_bounded_by_bytes() -> None:
+    question = WORDS.about_item(text("é" * 30_000))
+    assert "(10,000 characters more)" in question.messages[1]["content"]
+    length = sum(len(message["content"].encode()) for message in question.messages)
+    assert length <= question.most_tokens <= length + 200
+
+
+def test_images_are_sent_as_data(tmp_path: Path) -> None:
+    path = tmp_path / "a.png"
+    path.write_bytes(b"\x89PNG\r\n\x1a\nrest")
+    image = ItemView("image", "a.png", image_path=path)
+    question = WORDS.about_pair(image, image)
+    parts = question.messages[1]["content"]
+    assert [part["type"] for part in parts] == ["text", "image_url"] * 2 + ["text"]
+    assert parts[1]["image_url"]["url"].startswith("data:image/png;base64,iVBORw0KGgpy")
+    assert question.most_tokens > 4000
+    path.write_bytes(b"<svg onload=alert(1)>")
+    with pytest.raises(ModelError, match=r"a\.png is no PNG, JPEG, GIF or WebP image"):
+        WORDS.about_item(image)
+
+
+# ---- replies ------------------------------------------------------------------------------------
+
+
+def test_variants_of_an_answer_are_summed() -> None:
+    tokens = (("A", 0.1), (" a", 0.1), ("**B**", 0.2), ("(b", 0.1), ("Same", 0.2), ("S", 0.1))
+    shares, mass = answer_shares((*tokens, ("Both", 0.2)), PAIR_ANSWERS)
+    assert mass == pytest.approx(0.8)
+    assert shares == pytest.approx({"A": 0.25, "B": 0.375, "Same": 0.375})
+    assert answer_shares((("Sorry", 1.0),), ITEM_ANSWERS) == ({"Yes": 0.0, "No": 0.0}, 0.0)
+
+
+def reply(**changes: object) -> bytes:
+    content = [{"token": "No", "logprob": math.log(0.1), "top_logprobs": []}]
+    choice = {"message": {"content": "Yes"}, "logprobs": {"content": content}}
+    return json.dumps({"choices": [choice | changes]}).encode()
+
+
+def test_what_a_reply_says() -> None:
+    for data in (b"", b"<html>", b"{}", b"[" * 100_000, reply(logprobs={"content": {"a": 1}})):
+        with pytest.raises(TransientError):
+            read_reply(data)
+    # The chosen token counts where it is not among the top.
+    assert dict(read_reply(reply()).tokens) == pytest.approx({"No": 0.1})
+    for logprobs in (None, {}, {"content": None}):
+        with pytest.raises(ModelError, match="without token probabilities"):
+            read_reply(reply(logprobs=logprobs))
+    assert error_text(b'{"error": "plain"}') == ("plain", "")
+    assert error_text(b"\x1b[31m" + b"x" * 1000) == ("[31m" + "x" * 296, "")
+    assert error_text(b'{"error": {"message": "a\\nb", "code": 7}}') == ("a b", "7")
+    headers = ["3", "-5", "nan", "inf", "x", None]
+    assert [retry_after(header) for header in headers] == [3.0, 0.0, None, None, None, None]
+
+
+# ---- addresses ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "ftp://example.com", "file:///etc/passwd", "example.com/v1", "https://",
+        "https://user:secret@example.com/v1", "https://example.com/v1?key=secret",
+        "https://example.com/v1#x", "https://example.com:99999/v1", "https://exa mple.com/v1",
+        "https://example.com/v1\r\nX-Evil: 1", "https://exämple.com/v1", "http://example.com/v1",
+        "http://10.0.0.1/v1", "http://0.0.0.0/v1", "http://localhost.example.com/v1",
+        "http://127.0.0.1.example.com/v1",
+    ],
+)  # fmt: skip
+def test_addresses_that_are_refused(url: str) -> None:
+    with pytest.raises(ModelError) as refused:
+        chat_url(url)
+    assert "user:secret" not in str(refused.value)
+
+
+def test_addresses() -> None:
+    for base in ("https://api.example.com/v1", "http://127.8.9.1", "http://[::1]:99/v1"):
+        assert chat_url(base) == f"{base}/chat/completions"
+    assert chat_url("http://localhost:8000/v1/") == "http://localhost:8000/v1/chat/completions"
+    assert chat_url("http://10.0.0.1/v1", plain_http=True).startswith("http://10.0.0.1/v1")

@@ -1,0 +1,391 @@
+"""A live server beside other commands, some killed, and connections that keep it waiting."""
+
+from __future__ import annotations
+
+import random
+import resource
+import shutil
+import signal
+import socket
+import sqlite3
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from browser import LiveStudio, live_studio
+from pairlearn_studio.server.security import Connection, most_connections
+from studio_processes import Command, Person, Place, free_port, wait_until
+
+NAMES = ("ann", "bob", "spare")
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Place]:
+    (tmp_path / "judged.csv").write_text("left,right,similarity\nM-001,M-002,0.25\n")
+    yield Place(tmp_path, NAMES, pairs=300)
+
+
+def arguments(name: str, place: Place) -> tuple[object, ...]:
+    """What each command needs; those that write files get a name of their own."""
+    fresh = place.root / f"out-{time.monotonic_ns()}"
+    return {
+        "status": (),
+        "link": ("spare", "--renew"),
+        "export": (fresh.with_suffix(".csv"),),
+        "import": (place.root / "judged.csv", "--annotator", "elsewhere"),
+        "ask": ("--model", "studio_processes:fate", "--name", "rule", "--pairs", 3),
+        "backup": (fresh.with_suffix(".sqlite"),),
+        "serve": ("--port", free_port()),
+        "restore": tuple(place.root.glob("out-*.sqlite"))[:1],
+    }[name]
+
+
+COMMANDS = ("status", "link", "export", "import", "ask", "backup", "serve", "restore")
+
+
+def by_people(place: Place, path: Path | None = None) -> dict[tuple[str, int], float | None]:
+    return {
+        (name, pair): value for (name, pair), value in place.stored(path).items() if name in NAMES
+    }
+
+
+def test_no_command_costs_an_answer(place: Place) -> None:
+    with place.served() as server:
+        ann = Person(place, "ann")
+        for name in COMMANDS:
+            ann.answer_many(6)
+            options = arguments(name, place)
+            command = place.run(name, *options)
+            if name in ("serve", "restore"):
+                assert command.wait() == 2
+                assert command.words().count("\n") == 1
+                assert f"is being served already, at {place.url}" in command.words()
+            else:
+                assert command.wait() == 0, command.words()
+            if name == "export":
+                assert isinstance(options[0], Path)
+                written = options[0].read_text().splitlines()
+                assert len(written) == 1 + len(ann.acknowledged)
+        assert server.end(signal.SIGTERM) == -signal.SIGTERM
+    kept = ann.acknowledged
+    assert by_people(place) == kept and len(kept) == 6 * len(COMMANDS)
+    with place.served() as server:  # and a server goes on from there
+        again = Person(place, "ann")
+        assert again.pair == ann.pair
+        again.answer_many(6)
+        assert server.end(signal.SIGINT) == 0
+        assert "Traceback" not in server.words()
+    kept = kept | again.acknowledged
+    assert by_people(place) == kept
+    assert not list(place.folder.glob("answers.sqlite-*"))  # nothing is left in a log
+    (path,) = place.root.glob("out-*.sqlite")
+    assert place.run("restore", path).wait() == 0
+    assert by_people(place) == by_people(place, path)
+    (replaced,) = (place.folder / "backups").glob("replaced-*.sqlite")
+    assert by_people(place, replaced) == kept
+
+
+class Load:
+    """People who answer at their own pace, while commands come and go, some killed."""
+
+    def __init__(self, place: Place, names: tuple[str, ...], answers: int, commands: int) -> None:
+        self.place, self.names, self.answers, self.commands = place, names, answers, commands
+        self.lock = threading.Lock()
+        self.acknowledged: dict[tuple[str, int], float] = {}
+        self.failures: list[str] = []
+        self.backups: list[tuple[Command, Path, set[tuple[str, int]]]] = []
+        self.count = 0
+        self.kept = False  # whether a backup has ended that began after an answer
+
+    def run(self, seed: int) -> None:
+        rng = random.Random(seed)
+        threads = [threading.Thread(target=self._answer, args=(name,)) for name in self.names]
+        for thread in threads:
+            thread.start()
+        running: list[tuple[Command, float, signal.Signals]] = []
+        while any(thread.is_alive() for thread in threads):
+            time.sleep(0.1)
+            for command, deadline, how in running:
+                if command.process.is_alive() and time.monotonic() > deadline:
+                    command.end(how)
+            running = [entry for entry in running if entry[0].process.is_alive()]
+            self.kept |= any(
+                bool(before) and backup.process.exitcode == 0 for backup, _, before in self.backups
+            )
+            if len(running) < 6:  # on a slow machine they would pile up
+                late = self.count >= self.commands
+                command = self._start("backup" if late else rng.choice(COMMANDS))
+                doomed = not late and rng.random() < 0.4
+                end = time.monotonic() + (rng.uniform(0, 0.4) if doomed else 30)
+                running.append((command, end, rng.choice([signal.SIGKILL, signal.SIGTERM])))
+        for thread in threads:
+            thread.join()
+        for command, *_ in running:
+            command.wait()
+        assert self.failures == []
+
+    def _start(self, name: str) -> Command:
+        with self.lock:
+            before = set(self.acknowledged)
+        options = arguments(name, self.place)
+        command = self.place.run(name, *options)
+        self.count += 1
+        if name == "backup":
+            assert isinstance(options[0], Path)
+            self.backups.append((command, options[0], before))
+        return command
+
+    def _answer(self, name: str) -> None:
+        try:
+            person, rng = Person(self.place, name), random.Random(name)
+            while (
+                len(person.acknowledged) < self.answers
+                or self.count < self.commands
+                or not self.kept
+            ):
+                pair, value = person.pair, round(rng.random(), 6)
+                assert person.answer(value) == 200, (name, pair, person.pair)
+                with self.lock:
+                    self.acknowledged[name, pair] = value
+                time.sleep(rng.uniform(0.02, 0.1))
+        except Exception as error:
+            self.failures.append(repr(error))
+
+
+@pytest.mark.parametrize(
+    ("people", "answers", "commands"),
+    [(4, 20, 10), pytest.param(20, 50, 100, marks=pytest.mark.long)],
+)
+def test_answers_under_load(tmp_path: Path, people: int, answers: int, commands: int) -> None:
+    """All are there, once, and in every backup that began after them."""
+    names = tuple(f"a{number}" for number in range(people))
+    place = Place(tmp_path, (*names, "spare"), pairs=1700, overlap=5)
+    (tmp_path / "judged.csv").write_text("left,right,similarity\nM-001,M-002,0.25\n")
+    load = Load(place, names, answers, commands)
+    with place.served() as server:
+        load.run(seed=people)
+        server.end(signal.SIGKILL)
+    stored = place.stored()
+    assert {key: value for key, value in stored.items() if key[0] in names} == load.acknowledged
+    assert len(load.acknowledged) >= people * answers
+    finished = [(path, before) for command, path, before in load.backups if command.wait() == 0]
+    assert finished and any(before for _, before in finished)
+    for path, before in finished:
+        kept = place.stored(path)
+        assert before <= set(kept)
+        assert kept.items() <= stored.items()
+    path, before = max(finished, key=lambda backup: len(backup[1]))
+    restored = place.run("restore", path)
+    assert restored.wait() == 0, restored.words()
+    assert place.stored() == place.stored(path)
+    assert before <= set(place.stored())
+
+
+def test_backup_tools_that_copy_the_files(place: Place) -> None:
+    with place.served() as server:
+        ann = Person(place, "ann")
+        for number in range(10):
+            ann.answer_many(4)
+            subprocess.run(["cp", "-r", place.folder, place.root / f"copy-{number}"], check=True)
+        alone = place.root / "alone.sqlite"
+
+        def whole() -> bool:
+            """A second after the last answer the file alone has all of them."""
+            shutil.copy(place.project.store_path, alone)
+            with suppress(sqlite3.Error):  # copied while it was written
+                return by_people(place, alone) == ann.acknowledged
+            return False
+
+        wait_until(whole)
+        server.end(signal.SIGKILL)
+    assert by_people(place) == ann.acknowledged
+    assert len(ann.acknowledged) == 40
+
+
+def test_addresses_of_servers_and_links(place: Place, tmp_path: Path) -> None:
+    def link(name: str, *more: str) -> str:
+        command = place.run("link", name, *more)
+        assert command.wait() == 0
+        return command.words().split()[1]
+
+    assert link("dee").startswith("http://127.0.0.1:8337/a/")  # never served yet
+    assert link("fay", "--address", "https://x.example").startswith("https://x.example/a/")
+    other = Place(tmp_path / "other", ("cy",), pairs=5)
+    with place.served():
+        start, place.tokens["eve"] = link("eve").rsplit("/", 1)
+        assert start == f"{place.url}/a"
+        Person(place, "eve").answer_many(1)
+        command = other.run("serve", "--port", place.port)
+        assert command.wait() == 2
+    taken = f"pairlearn annotate serve: port {place.port} of 127.0.0.1 is taken"
+    assert command.words().startswith(taken) and "http" not in command.words()
+
+
+HEAD = b"POST /annotate/1/api/answer HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+SLOW = {
+    "nothing": b"",
+    "half of a head": HEAD[:30],
+    "empty lines": b"\r\n",
+    "no body": HEAD + b"Content-Type: application/json\r\nContent-Length: 50\r\n\r\n",
+    "half of a body": HEAD + b"Content-Type: application/json\r\nContent-Length: 50\r\n\r\n{",
+}
+
+
+@contextmanager
+def slow_callers(port: int, count: int) -> Iterator[list[socket.socket]]:
+    with ExitStack() as stack:
+        callers = []
+        for number in range(count):
+            caller = stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=120))
+            caller.sendall(list(SLOW.values())[number % len(SLOW)])
+            callers.append(caller)
+        yield callers
+
+
+def wait_for_end(wire: socket.socket) -> None:
+    """Read until the studio closes the connection, perhaps after a refusal."""
+    with suppress(ConnectionResetError):
+        while wire.recv(65536):
+            pass
+
+
+@pytest.fixture
+def patient(place: Place, monkeypatch: pytest.MonkeyPatch) -> Iterator[LiveStudio]:
+    """A studio that gives every request time, however busy the machine is."""
+    monkeypatch.setattr(Connection, "REQUEST_SECONDS", 120.0)
+    monkeypatch.setattr(Connection, "REPLY_SECONDS", 120.0)
+    with live_studio(place.folder) as studio:
+        place.port = studio.port
+        yield studio
+        while place.connections:
+            place.connections.pop().close()
+
+
+@pytest.fixture
+def hurried(patient: LiveStudio, monkeypatch: pytest.MonkeyPatch) -> LiveStudio:
+    monkeypatch.setattr(Connection, "REQUEST_SECONDS", 0.6)
+    return patient
+
+
+def connections(studio: LiveStudio) -> list[Any]:
+    return list(studio._server.server_state.connections)
+
+
+def test_a_request_has_to_arrive_in_time(hurried: LiveStudio) -> None:
+    with slow_callers(hurried.port, len(SLOW)) as callers:
+        for wire in callers:
+            wait_for_end(wire)
+
+
+def test_a_request_that_the_end_cuts_off_is_no_traceback(
+    place: Place, caplog: pytest.LogCaptureFixture
+) -> None:
+    token = f"Authorization: Bearer {place.tokens['ann']}\r\n".encode()
+    with live_studio(place.folder) as studio:
+        wire = socket.create_connection(("127.0.0.1", studio.port), timeout=120)
+        wire.sendall(SLOW["half of a body"].replace(b"Content-Type", token + b"Content-Type"))
+        wait_until(lambda: any(wire.cycle is not None for wire in connections(studio)))
+    with wire:
+        assert wire.recv(65536).startswith(b"HTTP/1.1 503")
+    assert [record.getMessage() for record in caplog.records if record.exc_info] == []
+
+
+def test_bytes_that_trickle_in_win_no_time(hurried: LiveStudio) -> None:
+    begun = time.monotonic()
+    with socket.create_connection(("127.0.0.1", hurried.port), timeout=120) as wire:
+        with pytest.raises(OSError):
+            for letter in HEAD * 3:
+                wire.sendall(bytes([letter]))
+                time.sleep(0.02)
+        assert time.monotonic() - begun > 0.5
+
+
+def test_a_patient_annotator_stays(patient: LiveStudio, place: Place) -> None:
+    """The time that a request has does not run between requests."""
+    ann = Person(place, "ann")
+    ann.answer_many(2)
+    wait_until(lambda: [connection._deadline for connection in connections(patient)] == [None])
+    first = connections(patient)
+    ann.answer_many(2)
+    assert connections(patient) == first
+
+
+def test_new_connections_take_the_place_of_waiting_ones(
+    patient: LiveStudio, place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Connection, "MOST", 20)
+    with slow_callers(patient.port, 60) as callers:
+        Person(place, "ann").answer_many(5)
+        wait_until(lambda: len(connections(patient)) <= 20)
+        wait_for_end(callers[0])
+
+
+@contextmanager
+def deaf_callers(port: int, count: int) -> Iterator[list[socket.socket]]:
+    """Connections that ask for far more than they ever read."""
+    ask = b"GET /static/annotate.js HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+    with ExitStack() as stack:
+        callers = []
+        for _ in range(count):
+            caller = stack.enter_context(socket.socket())
+            caller.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+            caller.settimeout(120)
+            caller.connect(("127.0.0.1", port))
+            caller.sendall(ask * 400)
+            callers.append(caller)
+        yield callers
+
+
+def stuck(studio: LiveStudio) -> int:
+    """Connections whose replies wait for somebody to read them."""
+    return sum(connection.flow.write_paused for connection in connections(studio))
+
+
+def look(studio: LiveStudio) -> None:
+    """Have the studio look once at every reply, as it does after `REPLY_SECONDS`."""
+    for connection in connections(studio):
+        seen = threading.Event()
+        connection.loop.call_soon_threadsafe(connection._check_reply)
+        connection.loop.call_soon_threadsafe(seen.set)
+        assert seen.wait(120)
+
+
+def test_a_reply_has_to_be_read_in_time(
+    patient: LiveStudio, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is taken between two looks keeps a connection; what is not ends it."""
+    with deaf_callers(patient.port, 3) as callers:
+        wait_until(lambda: stuck(patient) == 3)
+        look(patient)
+        left = {connection: connection._unread for connection in connections(patient)}
+        while not any(wire.transport.get_write_buffer_size() < left[wire] for wire in left):
+            assert callers[0].recv(65536)
+        look(patient)
+        wait_until(lambda: len(connections(patient)) == 1)
+        monkeypatch.setattr(Connection, "REPLY_SECONDS", 0.2)
+        look(patient)
+        wait_until(lambda: not connections(patient))
+
+
+def test_connections_that_never_read_lock_nobody_out(
+    patient: LiveStudio, place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Connection, "MOST", 6)
+    with deaf_callers(patient.port, 6):
+        wait_until(lambda: stuck(patient) == 6)
+        Person(place, "ann").answer_many(5)
+        assert stuck(patient) == 5
+
+
+def test_connections_leave_files_for_the_project(monkeypatch: pytest.MonkeyPatch) -> None:
+    allowed = {}
+    for files in (64, 256, 1024, resource.RLIM_INFINITY):
+        monkeypatch.setattr(resource, "getrlimit", lambda _, files=files: (files, files))
+        allowed[files] = most_connections(500)
+    assert list(allowed.values()) == [32, 128, 500, 500]

@@ -1,0 +1,172 @@
+"""How annotators work and answer, and one judgement from several."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from statistics import fmean, median
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pairlearn.annotators import Crowd, Manner
+from pairlearn.labels import PairLabels
+from pairlearn_studio import Annotator, StoredAnswer
+from pairlearn_studio.exchange import aggregate
+from pairlearn_studio.overview import crowd_of, overview_of
+from studio_store import stored as row
+
+
+def test_counts_pace_and_infeasible_share() -> None:
+    rows = [
+        row("ann", 1, 0.9, 0.0, seconds=2.0),
+        row("ann", 2, 0.9, 0.5, seconds=4.0),  # 0.9 > 1 − 0.5
+        row("ann", 3, 0.1, 0.0, seconds=9.0),  # 0 < 1 − 0.2
+        row("ann", 4, 0.5, None, seconds=4.0),
+        row("ann", 5, None, None, cant_say=True, seconds=1.0),
+    ]
+    (overview,) = overview_of(rows, {Annotator(1, "ann"): 7})
+    assert (overview.done, overview.total, overview.cant_say) == (5, 7, 1)
+    assert (overview.median_seconds, overview.per_hour) == (4.0, 900.0)
+    assert overview.infeasible == pytest.approx(2 / 3)
+    assert (overview.words, overview.doubt) == ("has too few answers to say", False)
+
+
+def test_equal_answers_have_no_drift_in_standard_errors() -> None:
+    """Values that differ in their last bit are the same answer."""
+    values = [0.7, 0.7 + 1e-16, 0.1 + 0.6] * 10
+    rows = [row("ann", pair, s, 0.0) for pair, s in enumerate(sorted(values))]
+    (overview,) = overview_of(rows, {Annotator(1, "ann"): 30})
+    assert overview.drift.similarity == pytest.approx(0)
+    assert math.isnan(overview.drift.similarity_z)
+
+
+def test_drift_of_a_fixed_rule_is_chance() -> None:
+    """In standard errors it is normal: beyond 2 in 1 of 20 projects, beyond 3 in 1 of 370."""
+    rng = np.random.default_rng(0)
+    drifts = []
+    for _ in range(300):
+        rows = [row("rule", pair, s, 0.0) for pair, s in enumerate(rng.random(90))]
+        people, nothing_known = {Annotator(1, "rule"): 90}, Crowd({}, {})
+        drifts.append(overview_of(rows, people, nothing_known)[0].drift.similarity_z)
+    assert 0.02 < np.mean(np.abs(drifts) > 2) < 0.09
+    assert np.mean(np.abs(drifts) > 3) < 0.02
+
+
+def test_drift_of_somebody_who_grows_generous() -> None:
+    s = [0.2, 0.3, 0.2, 0.5, 0.5, 0.5, 0.8, 0.7, 0.9]
+    rows = [row("ann", k, v, seconds=10.0 if k < 3 else 5.0) for k, v in enumerate(s)]
+    drift = overview_of(rows, {Annotator(1, "ann"): 9})[0].drift
+    assert drift.similarity == pytest.approx(0.8 - 0.7 / 3)
+    # Welch's t, by hand: variances 1/300 and 1/100 over three answers each.
+    assert drift.similarity_z == pytest.approx((0.8 - 0.7 / 3) / math.sqrt(1 / 900 + 1 / 300))
+    assert drift.seconds == 0.5
+    assert math.isnan(drift.strength)
+
+
+def test_a_share_of_guesses_that_could_be_anything_is_not_told() -> None:
+    wide = Manner("ann", 40, random=0.47, random_error=0.2)
+    assert wide.words().startswith("too little to tell how many of the answers are guesses")
+    assert "guesses (" in replace(wide, random_error=0.05).words()
+    # Honest people with few answers: of one in forty nobody can tell that it is one.
+    few = Manner("ann", 20, random=0.03, random_error=0.15)
+    assert few.words().startswith("too little to tell how many of the answers are guesses")
+    assert (
+        "3% of the answers are guesses (0% to 7%)"
+        in replace(few, answers=80, random_error=0.02).words()
+    )
+    assert "guesses" not in replace(few, random=0.0).words()
+
+
+def test_nobody_and_nothing() -> None:
+    assert overview_of([], {}) == []
+    (overview,) = overview_of([], {Annotator(1, "ann"): 3})
+    assert (overview.done, overview.total) == (0, 3)
+    assert math.isnan(overview.infeasible)
+    assert math.isnan(overview.drift.similarity)
+
+
+def crowd(seed: int, pairs: int = 120) -> tuple[Any, list[StoredAnswer]]:
+    rng = np.random.default_rng(seed)
+    honest = np.asarray(PairLabels.from_posteriors(*rng.beta(0.5, 0.5, (2, pairs))).to_array())
+    rows = [
+        answer
+        for pair, (s, c) in enumerate(honest.tolist())
+        for answer in (
+            row("careful", pair, s, c),
+            row("constant", pair, 1.0, 0.0),
+            row("random", pair, rng.random(), rng.uniform(-1, 1)),
+        )
+    ]
+    return honest, rows
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_a_careful_person_outweighs_a_constant_and_a_random_one(seed: int) -> None:
+    """Who agrees most with the others is not who is right: the two who are not agree in nothing."""
+    honest, rows = crowd(seed)
+    weights = crowd_of(rows).weights()
+    assert weights["careful"] > 2.5
+    assert max(weights["constant"], weights["random"]) < 0.1
+    joined = aggregate(rows, "reliability")
+    gaps = [(answer.similarity or 0) - honest[answer.pair, 0] for answer in joined]
+    assert np.abs(gaps).max() < 0.05
+    people = {Annotator(k, name): 120 for k, name in enumerate(("careful", "constant", "random"))}
+    careful, constant, random = overview_of(rows, people)
+    assert (careful.words, careful.doubt) == ("nothing to correct", False)
+    assert (constant.words, constant.doubt) == ("gives one answer to everything", True)
+    assert (random.doubt and "guesses" in random.words) or "hardly related" in random.words
+
+
+def test_few_answers_weigh_nearly_as_the_average() -> None:
+    assert crowd_of([row("ann", 1, 0.5), row("bob", 2, 0.5)]).weights() == {"ann": 1.0, "bob": 1.0}
+    assert crowd_of([]).weights() == {}
+    _, rows = crowd(0)
+    late = [answer for answer in rows if answer.annotator != "random" or answer.pair < 4]
+    assert 0.5 < crowd_of(late).weights()["random"] < 1
+
+
+@settings(max_examples=60)
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(1, 4), st.sampled_from("abc"),
+            st.none() | st.floats(0, 1), st.none() | st.floats(-1, 1),
+        ),
+        min_size=1,
+        max_size=12,
+        unique_by=lambda judgement: judgement[:2],
+    )
+)  # fmt: skip
+def test_mean_and_median(judgements: list[tuple[int, str, float | None, float | None]]) -> None:
+    rows = [
+        row(who, pair, s, c) for pair, who, s, c in judgements if s is not None or c is not None
+    ]
+    for rule, middle in (("mean", fmean), ("median", median)):
+        joined = {answer.pair: answer for answer in aggregate(rows, rule)}  # type: ignore[arg-type]
+        for pair in {answer.pair for answer in rows}:
+            for name in ("similarity", "difference"):
+                values = [getattr(answer, name) for answer in rows if answer.pair == pair]
+                values = [value for value in values if value is not None]
+                value = getattr(joined[pair], name)
+                assert value == (pytest.approx(middle(values), abs=1e-12) if values else None)
+    for mean in aggregate(rows, "reliability"):
+        values = [answer.similarity for answer in rows if answer.pair == mean.pair]
+        values = [value for value in values if value is not None]
+        assert mean.similarity is None or min(values) <= mean.similarity <= max(values)
+
+
+def test_preferences_are_put_to_the_vote() -> None:
+    def votes(*sides: int) -> list[StoredAnswer]:
+        return [row(str(k), 1, None, None, preference=side) for k, side in enumerate(sides)]
+
+    assert aggregate(votes(1, 1, -1), "mean")[0].preference == 1
+    assert aggregate(votes(-1), "median")[0].preference == -1
+    assert aggregate(votes(1, -1), "mean") == []
+    (mixed,) = aggregate([*votes(1, 1), row("n", 1, None, -0.5)], "mean")
+    assert (mixed.difference, mixed.preference) == (-0.5, 0)  # numbers say more than votes
+    with pytest.raises(ValueError, match="rule must be one of mean, median, reliability; got 'mod"):
+        aggregate(votes(1), "mode")  # type: ignore[arg-type]
