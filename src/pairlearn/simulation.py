@@ -4,7 +4,8 @@ Items come from two Gaussians or two moons, with exact posteriors, or from data 
 (digits, even against odd; breast cancer, malignant against benign), with posteriors from a
 cross-fitted logistic regression. A single annotator knows the posteriors exactly. Several differ:
 each sees the log-odds of an item with a normal error, whose spread is their own, and then answers
-consistently. Noise can be added to the answers of all. A seed gives the same table on every machine up to rounding, except for the regressions.
+consistently. Noise can be added to the answers of all. A seed
+gives the same table on every machine up to rounding, except for the regressions.
 """
 
 from __future__ import annotations

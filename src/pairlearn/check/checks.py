@@ -90,7 +90,8 @@ class MisspeltColumn(Check):
         for column in view.ignored.keys() - {*known}:
             name = column.strip().casefold()
             near = [other for other in known if len(name) > 2 and other.startswith(name)]
-            near = near or difflib.get_close_matches(name, known, n=1)  # at difflib's own 0.6
+            # At difflib's own cutoff of 0.6, "place" would be "label".
+            near = near or difflib.get_close_matches(name, known, n=1, cutoff=0.7)
             if near:
                 yield self.found(column=column, near=near[0])
 
@@ -516,15 +517,15 @@ class TooUnlike(Check):
 
 
 class PriorDisagrees(Check):
-    """The stated prior {prior:g} lies outside {low:.3f} to {high:.3f}, the 95% interval around
-    the {value:.3f} that the similarities imply. Either it is not the prior of these pairs, or
-    the annotators judge by another population: see target_prior and annotator_prior.
+    """The stated prior {prior:g} lies outside {low:.3f} to {high:.3f}, a range of four standard
+    errors around the {value:.3f} that the similarities imply. Either it is not the prior of these
+    pairs, or the annotators judge by another population: see target_prior and annotator_prior.
     """
 
     code, severity = "prior-disagrees", "warning"
 
     def look(self, view: TableView) -> Iterator[Finding]:
-        implied, prior = view.implied_prior, view.prior
+        implied, prior = view.clear_prior, view.prior
         if implied is None or prior is None or view.too_unlike:
             return
         if not implied.low <= prior <= implied.high:
@@ -557,8 +558,9 @@ class OrderedPairs(Check):
     code, severity = "ordered-pairs", "warning"
 
     def look(self, view: TableView) -> Iterator[Finding]:
-        c = view.c[view.has_c]
-        if len(c) >= LEAST and clear(c, view.ends[view.has_c]):
+        rows = view.has_c & ~view.self_pairs
+        c = view.c[rows]
+        if len(c) >= LEAST and clear(c, view.ends[rows]):
             yield self.found(side="right" if c.mean() > 0 else "left", mean=float(c.mean()))
 
 

@@ -189,7 +189,8 @@ class TableView:
     def answer_scales(self) -> dict[str, AnswerScale]:
         """The levels of each annotator's answers, by name."""
         names, who = np.unique(self.names, return_inverse=True)
-        order = np.split(np.argsort(who, kind="stable"), np.cumsum(np.bincount(who))[:-1])
+        ends = np.cumsum(np.bincount(who, minlength=len(names)))[:-1]
+        order = np.split(np.argsort(who, kind="stable"), ends)[: len(names)]
         return {
             str(name): scale_of(self.s[rows], self.c[rows])
             for name, rows in zip(names, order, strict=True)
@@ -355,15 +356,24 @@ class TableView:
 
         It lies on the side of ½ that is known, and else on the lower side.
         """
+        return self._prior(0.95)
+
+    @cached_property
+    def clear_prior(self) -> PriorEstimate | None:
+        """The same with an interval of `CLEAR` standard errors."""
+        return self._prior(math.erf(CLEAR / math.sqrt(2)))
+
+    def _prior(self, confidence: float) -> PriorEstimate | None:
         if self.comparable.sum() < LEAST:
             return None
         s, weight, ends = (v[self.comparable] for v in (self.s, self.weight, self.ends))
-        return estimate_prior(s, self.known_majority or "negative", weight=weight, items=ends)
+        majority = self.known_majority or "negative"
+        return estimate_prior(s, majority, confidence=confidence, weight=weight, items=ends)
 
     @cached_property
     def too_unlike(self) -> bool:
         """Whether similarities average clearly below ½, which those of random pairs cannot."""
-        implied = self.implied_prior
+        implied = self.clear_prior
         return (
             implied is not None
             and implied.low == implied.high == 0.5
@@ -385,5 +395,7 @@ def distances(labels: PairLabels) -> Floats:
 
 def clear(added: Floats, ends: Indices) -> bool:
     """Whether a sum over pairs, which may share items, differs clearly from 0."""
+    if not len(added):
+        return False
     error = math.sqrt(max(float(Dependence.of(ends, len(added)).variance(added)), 0.0))
     return bool(abs(added.sum()) > CLEAR * error)

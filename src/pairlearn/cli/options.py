@@ -247,10 +247,7 @@ class Reading:
         from pairlearn.tables import read_pairs
 
         table, settled = self.table(path), self.settled(noisy=noisy)
-        errors = [
-            finding
-            for finding in check(table, prior=prior, codes=MEANING - settled).of("error")
-        ]
+        errors = check(table, prior=prior, codes=MEANING - settled).of("error")
         for finding in errors:
             if finding.code not in RANGES:
                 raise ValueError(f"{path}: {finding.code}: {finding.message}")
