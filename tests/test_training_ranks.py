@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from pairlearn.training.groups import MemoryBatches
 from torch import distributed, multiprocessing, nn
 
 from pairlearn import PairLabels, make_risk
 from pairlearn.training import Fleet, Group, Member, risk_over_ranks, sum_over_ranks
-from pairlearn.training.groups import MemoryBatches
 from pairlearn.training.ranks import ALONE, Ranks, batch_norms
 
 FAMILIES = ("sconf", "confdiff", "convex-0.3", "sconfconfdiff", "nonnegative", "likelihood")

@@ -13,15 +13,15 @@ from copy import deepcopy
 import numpy as np
 import pytest
 import torch
+from pairlearn.training.network import StackedMLP
+from pairlearn.training.perceptron import LoneMLP
+from pairlearn.training.step import FleetAdam, Step
 from torch import nn
 
 from pairlearn import PairLabels, make_risk, models
 from pairlearn.models import MLP, make_model
 from pairlearn.randomness import permutation, stream
 from pairlearn.training import Fleet, Group, Member, Objective
-from pairlearn.training.network import StackedMLP
-from pairlearn.training.perceptron import LoneMLP
-from pairlearn.training.step import FleetAdam, Step
 from pairlearn_bench.simulated import add_noise
 
 DIM, PAIRS, BATCH = 7, 120, 24

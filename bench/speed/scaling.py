@@ -87,9 +87,10 @@ def fit_in_memory(folder: Path) -> Row:
 
 def fit_streamed(folder: Path) -> Row:
     """Survey the file, then train from it."""
+    from pairlearn.estimators.streams import fit_table, survey_for
+
     from pairlearn.estimators import PairClassifier
     from pairlearn.estimators.files import PairFile
-    from pairlearn.estimators.streams import fit_table, survey_for
     from pairlearn.tables import read_items
 
     start = time.perf_counter()

@@ -125,7 +125,7 @@ class Request(Columns, Reading, Training):
         """The classifier to fit, its parameters checked."""
         from pairlearn.estimators import PairClassifier
         from pairlearn.estimators.parameters import check_parameters
-        from pairlearn.training.ranks import local_device
+        from pairlearn.training.devices import local_device
 
         names = PairClassifier().get_params()
         options = {name: value for name, value in self.chosen().items() if name in names}
