@@ -143,7 +143,9 @@ class Learner:
                 for norm in norms:
                     norm.row_weight = (share if share.ndim == 1 else share.sum(0)).sign().repeat(2)
                 left, right = self.outputs(self.trained, ends.flatten()).chunk(2)
-                risk = self.objective(left, right, *values, share, total=self.ranks.sum)
+                risk = self.objective(
+                    left, right, values[0], values[1], share, total=self.ranks.sum
+                )
                 self.adam.zero_grad()
                 risk.backward()  # type: ignore[no-untyped-call]
                 self.adam.step()
@@ -185,7 +187,7 @@ class Learner:
     def logits(self, rows: Any) -> Tensor:
         """Outputs (t,) for rows (t,) of the features, in evaluation mode."""
         self.module.eval()
-        parts = torch.as_tensor(rows, device=self.device).split(EVALUATION_ROWS)
+        parts = torch.split(torch.as_tensor(rows, device=self.device), EVALUATION_ROWS)
         logits = torch.cat([self.outputs(self.module, part) for part in parts])
         self.module.train()
         return logits
