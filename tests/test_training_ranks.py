@@ -14,6 +14,7 @@ from torch import distributed, multiprocessing, nn
 
 from pairlearn import PairLabels, make_risk
 from pairlearn.judgements import Judgements
+from pairlearn.kinds import code
 from pairlearn.training import Learner, Objective, Recipe, risk_over_ranks, sum_over_ranks
 from pairlearn.training.loop import run_epochs
 from pairlearn.training.ranks import ALONE, Ranks
@@ -30,7 +31,7 @@ def make_learner(model: Any, method: str, batch: int) -> Learner:
     r = 1 / (1 + np.exp(-3 * x[:, 0]))
     exact = PairLabels.from_posteriors(*r[pairs].T).to_array()
     noisy = exact + rng.normal(0.7, 0.5, exact.shape)  # so that partial risks are negative
-    rows = Judgements.from_pairs(pairs, noisy)
+    rows = Judgements(pairs, np.full(PAIRS, code("both"), np.int8), noisy)
     objective = Objective(make_risk(method, prior=0.3), held_prior=0.4)
     recipe = Recipe(3, batch, 1e-3, 1e-5, 1, "cpu", "float64")
     return Learner(x, rows, objective, model, recipe)
@@ -96,7 +97,7 @@ def everything() -> dict[str, dict[str, torch.Tensor]]:
     return methods | {
         "mlp": trained("mlp", "likelihood-abs"),
         "mlp-bn": trained("mlp-bn", "sconfconfdiff-abs"),
-        "few pairs": trained("mlp-bn", "sconf-relu", 20),  # a last batch of one pair
+        "few pairs": trained("mlp", "sconf-relu", 20),  # a last batch of one pair
         "own module": trained(own_module(), "convex-0.3-relu"),
         "own module, few pairs": trained(own_module(), "convex-0.3-relu", 20),
         "own loop": own_loop(parallel=parallel),
