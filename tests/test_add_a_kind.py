@@ -20,9 +20,8 @@ from sklearn.linear_model import LogisticRegression
 from model_folders import answer, run
 from pairlearn import Judgements, PairClassifier, kinds
 from pairlearn.check import check
-from pairlearn.estimators import fit_file
 from pairlearn.simulation import simulate
-from pairlearn.tables import PairTable, read_items, read_pairs, write_pairs
+from pairlearn.tables import PairTable, read_items, read_pairs
 from pairlearn.tables.pairs import pair_columns
 
 SOFT = ("both", "similarity", "difference")
@@ -155,7 +154,7 @@ def files(tmp_path: Path) -> tuple[Path, Path]:
 @pytest.mark.parametrize(
     "words",
     [
-        ("fit", "ITEMS", "PAIRS", "--stream", "--out", "OUT", "--model", "linear", "--epochs", 5),
+        ("fit", "ITEMS", "PAIRS", "--out", "OUT", "--model", "linear", "--epochs", 5),
         ("compare", "ITEMS", "PAIRS", "--methods", "likelihood-abs", "--model", "linear",
          "--epochs", 5, "--folds", 2),
         ("prior", "PAIRS", "--majority", "negative"),
@@ -171,12 +170,6 @@ def test_every_command_takes_it(
     words: tuple[Any, ...], files: tuple[Path, Path], tmp_path: Path
 ) -> None:
     names = {"ITEMS": str(files[0]), "PAIRS": str(files[1]), "OUT": str(tmp_path / "out")}
-    if "--stream" in words:  # where statements cannot be completed together
-        table, items = read_pairs(files[1]), read_items(files[0])
-        statements = table.judgements(items)
-        statements = statements[~statements.joint]
-        write_pairs(PairTable.from_judgements(statements, items.ids), tmp_path / "some.parquet")
-        names["PAIRS"] = str(tmp_path / "some.parquet")
     if "MODEL" in words:
         other, names["MODEL"] = simulate(pairs=60, seed=7), str(tmp_path / "model")
         model = PairClassifier(model="linear", epochs=5, preprocessor=other.items)
@@ -193,20 +186,6 @@ def test_every_command_takes_it(
         seen = [{*part.left, *part.right} - {""} for part in parts]
         assert not seen[0] & seen[1]
         assert all(part.single.any() for part in parts)
-
-
-def test_in_a_stream_it_teaches_as_in_memory(tmp_path: Path) -> None:
-    simulate(pairs=120, also={"confidence": 0.5}).write(tmp_path, "parquet")
-    files = tmp_path / "items.parquet", tmp_path / "pairs.parquet"
-    items, options = read_items(files[0]), {"model": "linear", "epochs": 4, "random_state": 0}
-    options |= {"batch_size": 1000, "precision": "float64", "device": "cpu"}
-    streamed = fit_file(PairClassifier(**options), *files)
-    judgements = read_pairs(files[1]).judgements(items)
-    in_memory = PairClassifier(**options, preprocessor=items).fit(None, judgements)
-    # But for batch norm: such items stand twice in a row of a stream, and once in memory.
-    np.testing.assert_allclose(
-        streamed.decision_function(items), in_memory.decision_function(items), atol=5e-3
-    )
 
 
 @pytest.mark.parametrize("model", ["linear", LogisticRegression()], ids=str)

@@ -138,7 +138,7 @@ def test_sure_differences_are_no_comparisons() -> None:
     assert not check(table, prior=0.1).ok, "no such prior has so many unlike pairs"
 
 
-def test_prior_and_streams_know_scales(tmp_path: Path) -> None:
+def test_prior_and_fit_know_scales(tmp_path: Path) -> None:
     table = simulate(pairs=150, seed=3)
     table.write(tmp_path, "parquet")
     original = tmp_path / "pairs.parquet"
@@ -152,7 +152,7 @@ def test_prior_and_streams_know_scales(tmp_path: Path) -> None:
     ]
     assert prior[0] == pytest.approx(prior[1])
     files = (tmp_path / "items.parquet", tmp_path / "scaled.parquet")
-    options = ("--stream", "--out", tmp_path / "model", "--model", "linear", "--epochs", 5)
+    options = ("--out", tmp_path / "model", "--model", "linear", "--epochs", 5)
     result = run("fit", *files, *options, *asked)
     assert result.exit_code == 0, result.output
     refused = run("fit", *files, *options, "--similarity-scale", "1,4", "--force")

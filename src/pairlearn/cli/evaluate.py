@@ -24,8 +24,9 @@ from pairlearn.cli.options import Reading, check_new_file, check_positive
 
 if TYPE_CHECKING:
     from pairlearn.estimators import PairClassifier
-    from pairlearn.estimators.measuring import HeldPairs, PairSample
+    from pairlearn.estimators.measuring import HeldPairs
     from pairlearn.evaluation import Evaluation, Plausible, Recalibration
+    from pairlearn.tables import ItemTable, PairTable
 
 TITLES = {"f1": "F1", "prior": "share of positives", "roc auc": "ROC AUC"}
 LINES = {
@@ -90,18 +91,13 @@ class Request(Reading):
 
         return PairClassifier.load(self.model)
 
-    def sample(self, *, stream: bool = False) -> PairSample:
-        """Items and pairs, of a stream a random sample."""
-        from pairlearn.estimators.measuring import PairSample, sample_pair_file
+    def read(self) -> tuple[ItemTable, PairTable]:
+        """Items and pairs."""
         from pairlearn.tables import read_items
 
         (items, pairs), columns = self.tables, self.classifier.columns()
-        if stream:
-            scales = self.stream_scales()
-            mapped = read_items(items, self.ids, columns=columns, mapped=True)
-            return sample_pair_file(mapped, pairs, noisy=self.noisy, scales=scales)
         table = self.checked(pairs, noisy=self.noisy, prior=self.prior)
-        return PairSample(read_items(items, self.ids, columns=columns), table, len(table))
+        return read_items(items, self.ids, columns=columns), table
 
     def evaluated(self, held: HeldPairs, cost: tuple[float, float] | None = None) -> Evaluation:
         """All measures on held-out pairs."""
@@ -149,7 +145,6 @@ def evaluate(
     labelled: Path | None = None,
     positive: str | None = None,
     at_least: float | None = None,
-    stream: bool = False,
 ) -> Output:
     """Measure a model on judged pairs that it was not fitted to.
 
@@ -159,9 +154,6 @@ def evaluate(
 
     Pairs with items that the model was trained on are left out, with a note; without others
     nothing is measured. pairlearn split makes tables without such items.
-
-    With --stream the pairs stay in their Parquet file. All are checked, and the model is
-    measured on a random sample of 262,144 at most.
 
     Parameters
     ----------
@@ -194,10 +186,7 @@ def evaluate(
     from pairlearn.estimators.exchanged import either_way
     from pairlearn.estimators.measuring import HeldPairs
 
-    sample = request.sample(stream=stream)
-    held = HeldPairs.score(
-        request.classifier, sample.items, sample.table, files, both=labelled is not None
-    )
+    held = HeldPairs.score(request.classifier, *request.read(), files, both=labelled is not None)
     evaluation, recalibration = request.evaluated(held, costs), None
     sides = request.side_doubts(held)
     wrong: list[str] = []
@@ -228,7 +217,6 @@ def evaluate(
     if sides:  # nothing tells which side is right
         value, low = min(value, 1 - value), min(low, 1 - evaluation.accuracy.high)
         not_measured, band = either_way(band or evaluation.accuracy), None
-    sampled = sample.rows - sample.ignored > len(sample.table)
     data = {
         "model": request.model,
         "pairs": files[1],
@@ -236,8 +224,7 @@ def evaluate(
         "threshold": request.threshold,
         "plausible": None if band is None else band.to_dict(),
         "not_measured": not_measured,
-        "ignored": sample.ignored + held.ignored,
-        "sampled_from": sample.rows if sampled else None,
+        "ignored": held.ignored,
         "seen": held.seen,
         **extras,
         "warnings": warnings,
@@ -319,10 +306,8 @@ def _text(
         yield f"accuracy not measured: {data['not_measured']}"
     if band is not None:
         yield f"accuracy {band.words()};\n  {narrower(band.remedy(), band.labels)}"
-    rows = data["sampled_from"]
-    sampled = "" if rows is None else f", drawn at random from the {rows:,}"
     yield (
-        f"{request.model} on {data['measured_on']}{sampled} of {data['pairs']}, as the annotators "
+        f"{request.model} on {data['measured_on']} of {data['pairs']}, as the annotators "
         f"see it; positive above {request.threshold:g}"
     )
     yield _measures(evaluation)
@@ -396,8 +381,7 @@ def report(request: PageRequest, *, force: bool = False) -> Output:
     from pairlearn.estimators.measuring import HeldPairs
     from pairlearn.report import build_report, measure, write_page
 
-    sample = request.sample()
-    held = HeldPairs.score(request.classifier, sample.items, sample.table, files)
+    held = HeldPairs.score(request.classifier, *request.read(), files)
     evaluation = request.evaluated(held)
     seen = [] if held.seen is None else [held.seen]
     measured = measure(

@@ -93,7 +93,6 @@ class Request(Columns, Reading, Training):
     positive: str | None = None
     groups: Path | None = None
     noisy: bool = False
-    stream: bool = False
     model: Literal["auto", "mlp-bn", "mlp", "linear"] = "auto"
     annotators: Literal["auto", "learn", "ideal"] = "auto"
     unjudged: str = "auto"
@@ -120,15 +119,12 @@ class Request(Columns, Reading, Training):
     def check_options(self) -> None:
         """Refuse options that do not go together."""
         check_positive(self.positive, self.labelled)
-        for option, file in (("--labelled", self.labelled), ("--groups", self.groups)):
-            if self.stream and file is not None:
-                raise ValueError(f"{option} is for pairs in memory: leave out --stream, or it")
 
     def classifier(self) -> PairClassifier:
         """The classifier to fit, its parameters checked."""
         from pairlearn.estimators import PairClassifier
         from pairlearn.estimators.parameters import check_parameters
-        from pairlearn.training.ranks import local_device
+        from pairlearn.training.devices import local_device
 
         names = PairClassifier().get_params()
         options = {name: value for name, value in self.chosen().items() if name in names}
@@ -161,36 +157,10 @@ class Request(Columns, Reading, Training):
         judged = len(pairs.numbered()[0])
         return TrainingData(items, table, len(pairs), judged, statements, doubts)
 
-    def survey(self, classifier: PairClassifier, scratch: Path) -> TrainingData:
-        """Look through pairs that stay in their file, and check a sample of them."""
-        from pairlearn.estimators.files import PairFile
-        from pairlearn.estimators.streams import survey_for
-        from pairlearn.tables import read_items
-
-        scales = self.stream_scales()
-        items = read_items(self.items, self.ids, columns=self.choice(), mapped=True)
-        file = PairFile(self.pairs, items, noisy=self.noisy, scales=scales)
-        table = survey_for(classifier, file, scratch, shown=True)
-        if selves := table.counts["self_pairs"]:
-            raise ValueError(
-                f"{self.pairs} cannot be used as it is: {selves:,} rows pair an item with "
-                "itself; drop them"
-            )
-        self.notes.extend(file.notes)
-        sample = table.sample()
-        place = f" (in a sample of {len(sample):,} rows)" * (len(sample) < file.rows)
-        _, doubts = self._check(sample, None, place)
-        statements = Counter({name: table.counts[name] for name in table.kinds})
-        judged = int(table.mentioned.sum())
-        return TrainingData(items, table, file.rows, judged, statements, doubts)
-
     def _check(
-        self, pairs: PairTable, items: ItemTable | None, place: str | None = None
+        self, pairs: PairTable, items: ItemTable | None
     ) -> tuple[Counter[str], dict[str, str]]:
-        """Count the statements of each kind, and shorten the warnings; errors are raised.
-
-        ``place`` replaces the rows of findings, where these are not the rows of the file.
-        """
+        """Count the statements of each kind, and shorten the warnings; errors are raised."""
         from pairlearn.check import check
 
         settled = self.settled(noisy=self.noisy)
@@ -200,7 +170,7 @@ class Request(Columns, Reading, Training):
         report = check(pairs, items=items, **known, precision=False).without(settled)
 
         def line(finding: Finding, text: str) -> str:
-            return f"{finding.code}: {text}{where(finding, text) if place is None else place}"
+            return f"{finding.code}: {text}{where(finding, text)}"
 
         if errors := report.of("error"):
             lines = [f"  {line(error, error.message)}" for error in errors[:SHOWN]]
@@ -215,7 +185,7 @@ class Request(Columns, Reading, Training):
 
 @dataclass(frozen=True)
 class TrainingData:
-    """A table to fit, in memory or in a file, and its counts for the summary.
+    """A table to fit, and its counts for the summary.
 
     ``judged`` counts the items that the ``rows`` are about. ``doubts`` are the warnings of `check`
     by code, in short.
@@ -253,9 +223,6 @@ def fit(
     folder OUT.checkpoint until the model is saved. torchrun … -m pairlearn fit … trains one
     model in several processes.
 
-    With --stream pairs are read from a Parquet file block by block in every epoch, so that
-    only the items are in memory; see the guide on streaming.
-
     Scikit-learn classifiers cannot be saved without pickle and are not offered here: use
     PairClassifier(model=...) in Python.
 
@@ -274,7 +241,6 @@ def fit(
         --positive spam
       pairlearn fit items.csv pairs.csv --out model --ignore name \\
         --kinds zip:category
-      pairlearn fit items.npy pairs.parquet --out model --stream
     """  # noqa: D301
     start = time.perf_counter()
     from pairlearn.columns import check_share
@@ -293,10 +259,7 @@ def fit(
         with ranks.first_goes_first():
             if ranks.first:
                 check_new_model(out, force=force)
-            if request.stream:
-                data = request.survey(classifier, scratch=out.absolute().parent)
-            else:
-                data = request.read()
+            data = request.read()
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             measured = _train(classifier, data.table, checkpoints, request, holdout)

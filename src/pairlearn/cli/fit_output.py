@@ -146,11 +146,10 @@ def _accuracy_text(accuracy: dict[str, Any], prior: float) -> list[str]:
     band = accuracy["plausible"]
     answers = "{held_out:,} answers about " * (accuracy["pairs"] < accuracy["held_out"])
     dropped = "; {dropped:,} about a held-out and another item left out" * bool(accuracy["dropped"])
-    capped = "; of a stream no more than that is held out" * accuracy["capped"]
     line = (
         "{value:.3f} (95%: {low:.3f} to {high:.3f}) as the annotators see it,\n"
         f"  on {answers}{{pairs:,}} pairs of held-out items, by a model fitted to {{training:,}} "
-        f"other judgements{dropped}{capped}; {baseline(prior)}"
+        f"other judgements{dropped}; {baseline(prior)}"
     ).format(**accuracy)
     if band is None:
         return [f"  accuracy {line}", f"  {NO_RANGE}"]

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,12 +29,11 @@ from pairlearn.annotators.measurement import fixed_in
 from pairlearn.columns import Floats, Mask
 from pairlearn.estimators.cross_fitting import decide_sides
 from pairlearn.estimators.exchanged import either_way
-from pairlearn.estimators.files import PairFile, log_odds
+from pairlearn.estimators.files import log_odds
 from pairlearn.estimators.instances import doubt_of_seen
 from pairlearn.estimators.parameters import recipe_of
 from pairlearn.estimators.population import determines_side
 from pairlearn.estimators.prediction import ScoredPairs
-from pairlearn.estimators.streams import fit_table, survey_pairs
 from pairlearn.estimators.table import Table
 from pairlearn.evaluation import (
     AccuracyEstimate,
@@ -44,12 +42,10 @@ from pairlearn.evaluation import (
     recalibrate,
 )
 from pairlearn.evaluation.judged import Estimate
-from pairlearn.judgements import Judgements
 from pairlearn.progress import Progress, training_bar
 from pairlearn.tables import ItemTable, PairTable, TableError
 from pairlearn.tables.item_files import digest
 from pairlearn.tables.read import Labelled
-from pairlearn.tables.scales import Scale
 from pairlearn.training import Checkpoint
 
 if TYPE_CHECKING:
@@ -111,7 +107,7 @@ class Measured:
     """An accuracy on ``pairs`` of items that were held out, by ``held_out`` answers that count.
 
     ``training`` counts the statements about other pairs that the model measured was fitted to;
-    ``dropped`` and ``capped`` are as in `HeldOut`; ``doubt`` is a warning about the decisions.
+    ``dropped`` is as in `HeldOut`; ``doubt`` is a warning about the decisions.
     """
 
     accuracy: AccuracyEstimate
@@ -119,7 +115,6 @@ class Measured:
     held_out: int
     training: int
     dropped: int
-    capped: bool
     doubt: str | None = None
 
     @property
@@ -164,6 +159,21 @@ def fit_and_measure(
     if isinstance(measured, Measured) and (who := _believed_once(first, classifier)):
         return OTHERS_BELIEVED.format(", ".join(who))
     return measured
+
+
+def fit_table(
+    classifier: PairClassifier,
+    table: Table,
+    progress: Progress | None = None,
+    checkpoint: Checkpoint | None = None,
+) -> None:
+    """Fit to a table, with callbacks beside those of the classifier."""
+    callbacks = classifier.callbacks
+    classifier.callbacks = [*(callbacks or ()), progress, checkpoint]
+    try:
+        classifier.fit(table, None)
+    finally:
+        classifier.callbacks = callbacks
 
 
 def _believed_once(*classifiers: PairClassifier) -> list[str]:
@@ -221,7 +231,7 @@ def _measure(
     except ValueError as error:
         return str(error)
     pairs = len(np.unique(np.sort(scored.ends, 1), axis=0))
-    counts = (pairs, len(scored.ends), held.training, held.dropped, held.capped)
+    counts = (pairs, len(scored.ends), held.training, held.dropped)
     return Measured(accuracy, *counts, doubt=doubt)
 
 
@@ -230,10 +240,6 @@ def _train_as_long(classifier: PairClassifier, training: int, pairs: int) -> Non
     size = recipe_of(classifier, pairs, seed=0).batch_size
     steps = int(classifier.epochs) * -(-pairs // size)
     classifier.set_params(batch_size=size, epochs=-(-steps // -(-training // size)))
-
-
-EVALUATED_PAIRS = 1 << 18
-"""Most pairs of a file that `sample_pair_file` takes into memory, about."""
 
 
 @dataclass(frozen=True)
@@ -394,28 +400,3 @@ def evaluation_doubts(
             f"imply {implied}: where it is used, the accuracy is another"
         )
     return doubts
-
-
-@dataclass(frozen=True)
-class PairSample:
-    """Items and judged pairs of a file; ``ignored`` of its ``rows`` have no such judgement."""
-
-    items: ItemTable
-    table: PairTable
-    rows: int
-    ignored: int = 0
-
-
-def sample_pair_file(
-    known: ItemTable,
-    pairs: Path,
-    *,
-    noisy: bool,
-    scales: Sequence[Scale | None] = (None, None),
-) -> PairSample:
-    """Read a file of pairs once and keep a random sample, or all pairs if they are few."""
-    file = PairFile(pairs, known, noisy=noisy, scales=scales)
-    survey = survey_pairs(file, sample=EVALUATED_PAIRS)
-    judged = Judgements.concatenate(survey.sampled)
-    table = PairTable.from_judgements(judged[judged.soft], known.ids)
-    return PairSample(known, table, file.rows, max(file.rows - survey.counts["soft"], 0))

@@ -39,7 +39,8 @@ from pairlearn.labels import PairLabels
 from pairlearn.prior import PriorEstimate, estimate_prior
 from pairlearn.randomness import permutation, stream
 from pairlearn.risks import PairLikelihood
-from pairlearn.training.trainer import Recipe, module_logits, train
+from pairlearn.training.learner import Recipe
+from pairlearn.training.trainer import module_logits, train
 
 if TYPE_CHECKING:
     from pairlearn.evaluation import Estimate
@@ -188,7 +189,7 @@ def find_majority(features: Any, rows: Judgements, seed: int, device: str) -> Ma
     flat = features.reshape(len(features), -1)
     risk = PairLikelihood(correction="abs")
     rows = rows.packed(seed)
-    z = module_logits(train(flat, rows, [risk], "linear", recipe)[0].module, flat)
+    z = module_logits(train(flat, rows, risk, "linear", recipe).module, flat)
     prior = prior_of_ranking(rows, z)
     mean = mean_posterior(z[rows.ends].ravel(), np.repeat(rows.weight, 2))
     return "positive" if (mean if prior is None else prior.value) > 0.5 else "negative"

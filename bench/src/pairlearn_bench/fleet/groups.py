@@ -1,28 +1,24 @@
 """The data of a fleet: members in groups, their test sets, and batches of their pairs.
 
-Pairs come from memory or from a stream of blocks. The batches depend only on the seed, the epoch
-and the step, so that training can resume in the middle of an epoch. With several ranks each takes
-its part of every batch. Bad input never trains.
+The batches depend only on the seed, the epoch and the step, so that training can resume in the
+middle of an epoch. Bad input never trains.
 """
 
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from pairlearn.columns import Floats, Indices, first_rows
-from pairlearn.judgements import Judgements
+from pairlearn.columns import Floats, first_rows
 from pairlearn.randomness import permutation, stream
 from pairlearn.risks import Risk, Supervised
-from pairlearn.training.ranks import Ranks
 
 
 @dataclass(frozen=True)
@@ -32,9 +28,9 @@ class Member:
     Parameters
     ----------
     risk : Risk
-    labels : array of shape (n, 2), or None
+    labels : array of shape (n, 2)
         The two values of each pair that the risk reads: similarity and difference, or the
-        two classes for `Supervised`. None for the pairs of a stream.
+        two classes for `Supervised`.
     learning_rate, weight_decay : float
         Parameters of Adam, with the decay in the gradient.
     seed : int
@@ -101,9 +97,8 @@ class Group:
 
     Parameters
     ----------
-    pairs : array of int, shape (n, 2), or PairStream
-        Rows of x and x' in the fleet's features. A stream has its own labels and weights, and
-        trains one member.
+    pairs : array of int, shape (n, 2)
+        Rows of x and x' in the fleet's features.
     members : sequence of Member
     seed : int
         Seed of the order of the batches.
@@ -137,11 +132,7 @@ def check_groups(groups: Sequence[Group], instances: int) -> None:
     """Raise ValueError for groups that cannot train together."""
     if not groups or not all(group.members for group in groups):
         raise ValueError("a fleet needs at least one group, and a group at least one member")
-    if any(isinstance(group.pairs, PairStream) for group in groups):
-        if len(groups) > 1 or len(groups[0].members) > 1 or groups[0].members[0].labels is not None:
-            raise ValueError("a stream of pairs trains one member, and has its own labels")
-    else:
-        _check_pairs(groups, instances)
+    _check_pairs(groups, instances)
     _check_tests([group.test for group in groups if group.test is not None], instances)
 
 
@@ -196,90 +187,32 @@ def _check_rows(name: str, rows: NDArray[Any], instances: int) -> None:
         raise ValueError(f"{name} point outside the {instances} instances")
 
 
-@runtime_checkable
-class PairStream(Protocol):
-    """Judged pairs that are read block by block, since they may not fit into memory.
-
-    An epoch has ``pairs`` rows; every block but its last has ``block_pairs``, a multiple of the
-    batch size. ``fingerprint`` is the same for the same rows in the same order.
-    """
-
-    pairs: int
-    block_pairs: int
-    fingerprint: str
-
-    def blocks(self, epoch: int, start: int) -> Iterator[Judgements]:
-        """The shuffled blocks of an epoch from number `start` on; weights have mean one."""
-
-
-class Batches(ABC):
+class Batches:
     """The pairs of a fleet as tensors on its device, and positions in them for each step.
 
-    ``batch_size`` counts pairs over all ranks. With ``pads`` batches are padded with pairs of
-    weight zero, so that all steps have the same shape. ``tensors`` are both ends (G, n) of the
-    pairs, their values u and v, and weights for each kind (G, M, n).
+    Pairs are shuffled for each epoch; groups with the same seed share the order. With ``pads`` a
+    short last batch is padded with pairs of weight zero, so that all steps have the same shape.
+    ``tensors`` are both ends (G, n) of the pairs, their values u and v, and weights for each kind
+    (G, M, n).
     """
 
-    tensors: list[Tensor]
-
-    def __init__(self, pairs: int, batch_size: int, ranks: Ranks, *, pads: bool) -> None:
-        self.pairs, self.batch_size, self.ranks, self.pads = pairs, batch_size, ranks, pads
-        self.steps = -(-pairs // batch_size)
-        self.share = -(-batch_size // ranks.size)
+    def __init__(
+        self, tensors: list[Tensor], seeds: Sequence[int], batch_size: int, *, pads: bool
+    ) -> None:
+        self.tensors, self.seeds, self.batch_size, self.pads = tensors, seeds, batch_size, pads
+        self.pairs = tensors[0].shape[1]
+        self.steps = -(-self.pairs // batch_size)
+        self._next: dict[int, list[tuple[Tensor, Tensor]]] = {}
 
     @property
     def values(self) -> list[Tensor]:
         """Values u and v of the pairs, each (G, M, n)."""
         return self.tensors[2:4]
 
-    @abstractmethod
-    def epoch(self, epoch: int, start: int = 0) -> Iterator[tuple[Tensor, Tensor]]:
-        """Positions (G, B) and weights (B,) of this rank's pairs for each step from `start` on."""
-
-    def prepare(self, epoch: int) -> None:
-        """Prepare an epoch while the device is busy."""
-        return
-
-    def _steps(self, order: Indices) -> list[tuple[Tensor, Tensor]]:
-        """Positions and weights of this rank's pairs in each batch of an order (G, n) of pairs."""
-        size, cut = self.batch_size, order.shape[1] // self.batch_size * self.batch_size
-        chosen, weights, counts = [], [], []
-        for batches in (order[:, :cut].reshape(len(order), -1, size), order[:, None, cut:]):
-            if not batches.size:
-                continue
-            part = batches[..., self.ranks.part(batches.shape[-1])]
-            # Every rank takes part in every sum: one without pairs takes a pair of weight zero.
-            missing = (self.share if self.pads else max(part.shape[-1], 1)) - part.shape[-1]
-            ones = np.pad(np.ones(part.shape[-1]), (0, missing))
-            weights.append(np.tile(ones, part.shape[1]))
-            chosen.append(np.pad(part, ((0, 0), (0, 0), (0, missing))).reshape(len(order), -1))
-            counts += [len(ones)] * part.shape[1]
-        like = self.values[0]
-        positions = torch.from_numpy(np.concatenate(chosen, 1)).to(like.device)
-        weight = torch.from_numpy(np.concatenate(weights)).to(like)
-        return [*zip(torch.split(positions, counts, 1), torch.split(weight, counts), strict=True)]
-
-
-class MemoryBatches(Batches):
-    """All pairs in memory, shuffled for each epoch; groups with the same seed share the order."""
-
-    def __init__(
-        self,
-        tensors: list[Tensor],
-        seeds: Sequence[int],
-        batch_size: int,
-        ranks: Ranks,
-        *,
-        pads: bool,
-    ) -> None:
-        super().__init__(tensors[0].shape[1], batch_size, ranks, pads=pads)
-        self.tensors, self.seeds = tensors, seeds
-        self._next: dict[int, list[tuple[Tensor, Tensor]]] = {}
-
-    def epoch(self, epoch: int, start: int = 0) -> Iterator[tuple[Tensor, Tensor]]:
-        """As in `Batches`."""
+    def epoch(self, epoch: int, start: int = 0) -> list[tuple[Tensor, Tensor]]:
+        """Positions (G, B) and weights (B,) of the pairs for each step from `start` on."""
         self.prepare(epoch)
-        yield from self._next.pop(epoch)[start:]
+        return self._next.pop(epoch)[start:]
 
     def prepare(self, epoch: int) -> None:
         """Put the order of an epoch's pairs on the device."""
@@ -288,51 +221,11 @@ class MemoryBatches(Batches):
         orders = {
             seed: permutation(stream(seed, "batches", epoch), self.pairs) for seed in {*self.seeds}
         }
-        self._next = {epoch: self._steps(np.stack([orders[seed] for seed in self.seeds]))}
-
-
-class StreamBatches(Batches):
-    """Pairs of a stream, one block at a time on the device.
-
-    ``kinds`` are those of the rows; the objective needs a column of weights for each of them.
-    ``like`` has the dtype and device of the values.
-    """
-
-    def __init__(
-        self,
-        source: PairStream,
-        batch_size: int,
-        ranks: Ranks,
-        kinds: Sequence[str],
-        like: Tensor,
-        *,
-        pads: bool,
-    ) -> None:
-        super().__init__(source.pairs, batch_size, ranks, pads=pads)
-        if source.block_pairs % batch_size and source.block_pairs < source.pairs:
-            raise ValueError(
-                f"blocks of {source.block_pairs} pairs do not divide into batches of {batch_size}"
-            )
-        self.source, self.kinds = source, kinds
-        size = min(source.block_pairs, source.pairs)
-        ends = [torch.zeros(1, size, dtype=torch.int64, device=like.device) for _ in range(2)]
-        self.tensors = ends + [like.new_zeros(1, 1, size) for _ in range(2 + len(kinds))]
-
-    def epoch(self, epoch: int, start: int = 0) -> Iterator[tuple[Tensor, Tensor]]:
-        """As in `Batches`."""
-        per_block = max(1, self.source.block_pairs // self.batch_size)
-        first, skipped = divmod(start, per_block)
-        seen = first * self.source.block_pairs
-        for block in self.source.blocks(epoch, first):
-            self._load(block)
-            seen += len(block)
-            yield from self._steps(np.arange(len(block))[None])[skipped:]
-            skipped = 0
-        if seen != self.pairs:
-            raise ValueError(f"the stream gave {seen:,} pairs instead of {self.pairs:,}")
-
-    def _load(self, block: Judgements) -> None:
-        weights = [np.where(block.of(name), block.weight, 0.0) for name in self.kinds]
-        columns = [*block.ends.T, block.u, block.v, *weights]
-        for tensor, column in zip(self.tensors, columns, strict=True):
-            tensor[..., : len(column)].copy_(torch.from_numpy(np.ascontiguousarray(column)))
+        order = np.stack([orders[seed] for seed in self.seeds])
+        padding = (self.steps * self.batch_size - self.pairs) * self.pads
+        weight = np.pad(np.ones(self.pairs), (0, padding))
+        positions = torch.from_numpy(np.pad(order, ((0, 0), (0, padding))))
+        size, like = self.batch_size, self.values[0]
+        chosen = positions.to(like.device).split(size, 1)
+        weights = torch.from_numpy(weight).to(like).split(size)
+        self._next = {epoch: [*zip(chosen, weights, strict=True)]}

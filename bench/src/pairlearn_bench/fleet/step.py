@@ -12,9 +12,9 @@ import torch
 from torch import Tensor
 from torch.func import grad, vjp
 
-from pairlearn.training.network import Network, Operands, Statistics
-from pairlearn.training.objective import Objective
-from pairlearn.training.ranks import ALONE, Ranks
+from pairlearn.training.ranks import ALONE
+from pairlearn_bench.fleet.networks import Network, Operands, Statistics
+from pairlearn_bench.fleet.objective import FleetObjective
 
 BETA1, BETA2, EPS = 0.9, 0.999, 1e-8
 WARM_UP = 3
@@ -26,7 +26,6 @@ class Step:
     The network computes with operands derived from its parameters: weights cast for the matrix
     products, batch norm folded into the first layer. Gradients are taken with respect to the
     operands, which keeps them in the products' type, and pulled back to the parameters for Adam.
-    The operands of a lone module are its parameters, and `Network.slopes` gives their gradients.
 
     Rates are (G, M), one for each member. The step is compiled for batches of ``compiled_pairs``;
     the short last batch of an epoch runs uncompiled.
@@ -37,13 +36,12 @@ class Step:
         network: Network,
         learning_rate: Tensor,
         weight_decay: Tensor,
-        objective: Objective,
+        objective: FleetObjective,
         *,
         compiled_pairs: int | None = None,
-        ranks: Ranks = ALONE,
     ) -> None:
-        self.network, self.objective, self.ranks = network, objective, ranks
-        self.parameters = network.trained()
+        self.network, self.objective = network, objective
+        self.parameters = dict(network.named_parameters())
         self.adam = FleetAdam(list(self.parameters.values()), learning_rate, weight_decay)
         with torch.no_grad():
             operands = network.operands(self.parameters)
@@ -78,7 +76,6 @@ class Step:
         risk: Tensor
         slopes, risk, statistics = gradients(x, u, v, weight, *kind_weights)
         self.network.absorb(statistics)
-        slopes = dict(zip(slopes, self.ranks.average([*slopes.values()]), strict=True))
         if self.network.stacked:
             update(slopes, sums(slopes))
             derive_sums()
@@ -103,20 +100,21 @@ class Step:
     ) -> tuple[Tensor, tuple[Tensor, Statistics]]:
         """The risk of a batch to differentiate, its value, and the batch's statistics."""
         pairs = u.shape[-1]
-        weighted = self.network.stacked or self.ranks.size > 1
-        rows_weight = torch.cat([weight, weight]) if weighted else None
+        rows_weight = torch.cat([weight, weight]) if self.network.stacked else None
         logits, statistics = self.network.run(operands, x, rows_weight)
-        share = weight / self.ranks.sum(weight.sum())
+        share = weight / weight.sum()
         left, right = logits[..., :pairs], logits[..., pairs:]
-        risk = self.objective(left, right, u, v, share, *kind_weights, total=self.ranks.sum)
+        shares = torch.stack(kind_weights) * share if kind_weights else share
+        risk = self.objective(left, right, u, v, shares, total=ALONE.sum).sum()
         return risk, (risk.detach(), statistics)
 
     def plain_gradients(self, *batch: Tensor) -> tuple[Operands, Tensor, Statistics]:
-        """Gradients of a lone module's parameters, the risk, and the batch's statistics."""
+        """Gradients of the parameters themselves, the risk, and the batch's statistics."""
         forward = self._forward if batch[1].shape[-1] == self.compiled_pairs else self.risk
         with torch.enable_grad():
             risk, (value, statistics) = forward(self.operands, *batch)
-        return self.network.slopes(risk, self.parameters), value, statistics
+        slopes = torch.autograd.grad(risk, [*self.parameters.values()])
+        return dict(zip(self.parameters, slopes, strict=True)), value, statistics
 
     def gradients(self, *batch: Tensor) -> tuple[Operands, Tensor, Statistics]:
         """Gradients of a stacked network's operands, the risk, and the batch's statistics."""

@@ -1,4 +1,4 @@
-"""Training steps against a plain PyTorch loop: same initial weights, same batches.
+"""Steps of a fleet against a plain PyTorch loop: same initial weights, same batches.
 
 The loop is what anybody would write: one model, `loss.backward()`, `torch.optim.Adam`,
 and the risk called as a user calls it. In float64 the fleet must agree with it to many
@@ -8,20 +8,18 @@ agree to rounding there.
 """
 
 import shutil
-from copy import deepcopy
 
 import numpy as np
 import pytest
 import torch
-from torch import nn
 
 from pairlearn import PairLabels, make_risk, models
 from pairlearn.models import MLP, make_model
 from pairlearn.randomness import permutation, stream
-from pairlearn.training import Fleet, Group, Member, Objective
-from pairlearn.training.network import StackedMLP
-from pairlearn.training.perceptron import LoneMLP
-from pairlearn.training.step import FleetAdam, Step
+from pairlearn_bench.fleet import Fleet, Group, Member
+from pairlearn_bench.fleet.networks import StackedMLP
+from pairlearn_bench.fleet.objective import FleetObjective
+from pairlearn_bench.fleet.step import FleetAdam, Step
 from pairlearn_bench.simulated import add_noise
 
 DIM, PAIRS, BATCH = 7, 120, 24
@@ -153,7 +151,7 @@ def test_batches_that_do_not_divide_the_pairs_and_other_losses(name, pairs, batc
 @pytest.mark.parametrize("rates", [(1e-3,), (1e-3, 1e-3), (1e-3, 2e-3)])
 @pytest.mark.parametrize("name", ["linear", "mlp-bn"])
 def test_float32_to_rounding(name, rates):
-    """Alone, where hidden widths are rounded up, and stacked, with one rate and with two."""
+    """Alone and together, with one rate and with two."""
     x, ends, judged = draw(4)
     risks = make_risk("likelihood-abs"), make_risk("sconfconfdiff-abs", prior=0.4)
     labels = judged.to_array()
@@ -192,101 +190,6 @@ def test_compiled_equals_eager(rates):
         torch.testing.assert_close(compiled, eager, rtol=0, atol=1e-9)
 
 
-# --- a module of one's own -----------------------------------------------------------------
-
-
-class Convolutional(nn.Module):
-    """Batch norm, dropout, a frozen layer, a tied one, and a buffer that is reassigned."""
-
-    def __init__(self, drop):
-        super().__init__()
-        self.conv = nn.Conv1d(1, 4, 3, padding=1)
-        self.norm = nn.BatchNorm1d(4)
-        self.frozen = nn.Linear(4 * DIM, 6)
-        self.frozen.requires_grad_(False)
-        self.tied = nn.Linear(6, 6)
-        self.again = self.tied
-        self.drop = nn.Dropout(drop)
-        self.head = nn.Linear(6, 1)
-        self.register_buffer("calls", torch.zeros(()))
-
-    def forward(self, x):
-        self.calls = self.calls + 1
-        h = torch.relu(self.norm(self.conv(x.unsqueeze(1)))).flatten(1)
-        h = self.again(torch.relu(self.tied(self.frozen(h))))
-        return self.head(self.drop(torch.relu(h)))  # (n, 1)
-
-
-class OnImages(nn.Module):
-    """Convolutions, whose weights are laid out channels last."""
-
-    def __init__(self):
-        super().__init__()
-        self.one = nn.Conv2d(3, 5, 3, padding=1)
-        self.two = nn.Conv2d(5, 4, (3, 2), stride=2)
-        self.head = nn.Linear(4, 1)
-
-    def forward(self, x):
-        return self.head(torch.relu(self.two(torch.relu(self.one(x)))).mean((2, 3)))
-
-
-def image_like(x):
-    """An image of each instance."""
-    return np.resize(x, (len(x), 3, 6, 6))
-
-
-@pytest.mark.parametrize(
-    ("make", "prepare"),
-    [
-        (lambda: MLP(DIM, (9,), norm="all"), np.asarray),
-        (
-            lambda: nn.Sequential(
-                nn.Linear(DIM, 9), nn.Dropout(0.4), nn.Linear(9, 1), nn.Flatten(0)
-            ),
-            np.asarray,
-        ),
-        (lambda: Convolutional(0.5), np.asarray),
-        (OnImages, image_like),
-    ],
-    ids=["batch norm", "dropout", "everything", "images"],
-)
-def test_a_module_of_ones_own_equals_the_plain_loop(make, prepare):
-    x, ends, judged = draw(9)
-    x = prepare(x)
-    group = Group(ends, [Member(make_risk("sconfconfdiff-abs", prior=0.4), judged.to_array())], 2)
-    torch.manual_seed(0)
-    own = make()
-    torch.manual_seed(0)
-    plain = make()
-    torch.manual_seed(1)
-    fleet = Fleet(x, [group], own, batch_size=50, device="cpu", precision="float64")
-    fleet.fit(EPOCHS)
-    torch.manual_seed(1)
-    plain = plain_loop(plain, x, group, group.members[0], batch=50)
-    assert fleet.module() is own
-    for (name, ours), theirs in zip(
-        own.state_dict().items(), plain.state_dict().values(), strict=True
-    ):
-        torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-9, msg=name)
-
-
-def test_looking_at_a_module_does_not_change_its_training():
-    """`module` gives it in evaluation mode; training must go on in training mode."""
-    x, ends, judged = draw(9)
-    group = Group(ends, [Member(make_risk("likelihood-abs"), judged.to_array())])
-    results = []
-    for looks in (False, True):
-        torch.manual_seed(0)
-        own = MLP(DIM, (9,), norm="all")
-        fleet = Fleet(x, [group], own, batch_size=50, device="cpu")
-        fleet.fit(2)
-        if looks:
-            assert not fleet.module().training
-        fleet.fit(4)
-        results.append(flat(own))
-    assert torch.equal(*results)
-
-
 # --- parts of a step ------------------------------------------------------------------------
 
 
@@ -311,7 +214,12 @@ def test_padded_units_stay_zero_and_change_nothing():
     batch = torch.as_tensor(x[ends.T.reshape(-1)])[None]
     stacks = [StackedMLP(models, pad_to=pad_to) for pad_to in (1, 16)]
     for stack in stacks:
-        step = Step(stack, rates, decays, Objective([Group(ends, members)]))
+        step = Step(
+            stack,
+            rates,
+            decays,
+            FleetObjective([Group(ends, members)]).to(torch.device("cpu"), torch.float32),
+        )
         for _ in range(12):
             step(batch, u, v, torch.ones(PAIRS))
     plain, padded = stacks
@@ -327,14 +235,3 @@ def test_padded_units_stay_zero_and_change_nothing():
         difference = (flat(plain.module(0, m)) - flat(padded.module(0, m))).abs()
         assert difference.median() < 1e-6
         assert difference.max() < 1e-2
-
-
-def test_a_copy_of_a_perceptron_is_trained_by_itself():
-    network = LoneMLP(MLP(DIM, (5,), norm="all"), pad_to=4)
-    copied = deepcopy(network)
-    torch.testing.assert_close(flat(copied.module()), flat(network.module()))
-    copied.vector.add_(1.0)
-    for trained, kept in zip(
-        copied.module().parameters(), network.module().parameters(), strict=True
-    ):
-        torch.testing.assert_close(trained, kept + 1.0)

@@ -1,17 +1,17 @@
-"""The fleet: many models trained as one; a fleet of one is the ordinary trainer.
+"""The fleet: many models trained as one.
 
 A fleet has G groups of up to M members. The members of a group share pairs and batches, and differ
 in risk, labels, rates and initial weights. Since every risk is a table of coefficients, a step is
-the same few tensor operations for any mix of risks. Under ``torch.distributed`` every process takes
-its part of each batch, and the models are the same as those of one process.
+the same few tensor operations for any mix of risks.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import numpy as np
 import torch
@@ -19,26 +19,18 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from pairlearn.columns import Floats
-from pairlearn.models import CONVOLUTIONAL, MLP, make_model
-from pairlearn.training.checkpoint import Arrays, Checkpoint
-from pairlearn.training.groups import (
-    Batches,
-    Group,
-    MemoryBatches,
-    PairStream,
-    StreamBatches,
-    check_groups,
-    of_members,
-)
-from pairlearn.training.network import Lone, Network, StackedMLP, StackedResNet
-from pairlearn.training.objective import PRIORS, Objective
-from pairlearn.training.perceptron import LoneMLP
-from pairlearn.training.ranks import Ranks, current_ranks
-from pairlearn.training.step import GraphedStep, Step
+from pairlearn.kinds import kind
+from pairlearn.models import CONVOLUTIONAL, make_model
+from pairlearn.training import Checkpoint, Precision, choose_device
+from pairlearn.training.checkpoint import Arrays
+from pairlearn.training.devices import features_on, set_precision
+from pairlearn.training.loop import completing_shifts, guidance
+from pairlearn_bench.fleet.groups import Batches, Group, check_groups, of_members
+from pairlearn_bench.fleet.networks import Network, StackedMLP, StackedResNet
+from pairlearn_bench.fleet.objective import PRIORS, FleetObjective
+from pairlearn_bench.fleet.step import GraphedStep, Step
 
-Precision = Literal["float64", "float32", "tf32", "bf16"]
 EVALUATION_ROWS = 2048
-CHECKED_ROWS = 1 << 16
 
 
 class Fleet:
@@ -50,24 +42,21 @@ class Fleet:
         Instances that pairs and test sets refer to by row.
     groups : sequence of Group
         All with the same number of pairs; those with fewer members are padded with idle ones.
-        A single group of one member may have a `PairStream` for its pairs.
-    model : str or nn.Module
-        A name for `make_model`, or your own module (a fleet of one).
+    model : str
+        A name for `make_model`.
     batch_size : int
-        Pairs in a batch, over all ranks.
+        Pairs in a batch.
     device : str
         "auto", "cpu", "cuda", ...
     precision : {"float32", "tf32", "bf16", "float64"}
         Precision of the matrix products; with "float64" of everything.
     compiled : bool, optional
-        Whether to compile the step; by default on CUDA with one rank.
-    ranks : Ranks, optional
-        By default those of ``torch.distributed``, if it was started.
+        Whether to compile the step; by default on CUDA.
 
     Examples
     --------
     >>> from pairlearn import PairLabels, make_risk
-    >>> from pairlearn.training import Group, Member, TestSet
+    >>> from pairlearn_bench.fleet import Group, Member, TestSet
     >>> x = np.random.default_rng(0).normal(size=(400, 2)).astype(np.float32)
     >>> pairs, r = np.arange(400).reshape(200, 2), 1 / (1 + np.exp(-4 * x[:, 0]))
     >>> labels = PairLabels.from_posteriors(*r[pairs].T).to_array()
@@ -83,13 +72,12 @@ class Fleet:
         self,
         features: Any,
         groups: Sequence[Group],
-        model: str | nn.Module = "mlp",
+        model: str = "mlp",
         *,
         batch_size: int = 256,
         device: str = "auto",
         precision: Precision = "float32",
         compiled: bool | None = None,
-        ranks: Ranks | None = None,
     ) -> None:
         if precision not in get_args(Precision):
             raise ValueError(f"precision must be one of {get_args(Precision)}; got {precision!r}")
@@ -99,28 +87,20 @@ class Fleet:
         self.groups = list(groups)
         self.sizes = [len(group.members) for group in self.groups]
         check_groups(self.groups, len(features))
-        source = self.groups[0].pairs
-        self.pairs = source.pairs if isinstance(source, PairStream) else len(source)
+        self.pairs = len(self.groups[0].pairs)
         self.batch_size = min(batch_size, self.pairs)
         self.precision = precision
-        self.dtype = torch.float64 if precision == "float64" else torch.float32
+        self.dtype = set_precision(precision)
         self.shape = len(self.groups), max(self.sizes)
-        self.ranks = current_ranks() if ranks is None else ranks
         self.epoch, self.steps_done = 0, 0  # whole epochs, and steps of the current one
-        self.features = _usable_features(features).to(self.device)
-        if self.features.is_floating_point():
-            self.features = self.features.to(self.dtype)
-        if isinstance(model, str) and model not in CONVOLUTIONAL:
+        self.features = features_on(self.device, features, self.dtype)
+        if model not in CONVOLUTIONAL:
             self.features = self.features.flatten(1)
         self.model = model
-        lone = self.ranks.size == 1
         on_cuda = self.device.type == "cuda"
-        self.compiled = on_cuda and lone if compiled is None else compiled
-        self.objective = Objective(self.groups, device=self.device, dtype=self.dtype)
-        self.network = self._make_network(model).to(self.device)
-        self.ranks.copy_first(self.network)
-        self.network.synchronise(self.ranks)
-        self.network.train()
+        self.compiled = on_cuda if compiled is None else compiled
+        self.objective = FleetObjective(self.groups).to(self.device, self.dtype)
+        self.network = self._make_network().to(self.device).train()
         self.batches = self._make_batches()
         self._risk = torch.zeros((), device=self.device)  # summed over the steps done
         self.step = Step(
@@ -129,14 +109,12 @@ class Fleet:
             self._per_member("weight_decay"),
             self.objective,
             compiled_pairs=self.batch_size if self.compiled else None,
-            ranks=self.ranks,
         )
         self._graphed: GraphedStep | None = None
         if on_cuda:
             # Let cuDNN choose the fastest convolutions.
             torch.backends.cudnn.benchmark = True
-            if lone:
-                self._graphed = GraphedStep(self._train_step)
+            self._graphed = GraphedStep(self._train_step)
 
     def fit(
         self,
@@ -162,19 +140,56 @@ class Fleet:
             Written between steps, at most every `checkpoint_seconds`, and removed at the end. If
             it exists, training resumes from it.
         """
-        from pairlearn.training.loop import Callback, Report, Testing, run_epochs
-
-        testing = Testing(window)
-        tested = all(group.test is not None for group in self.groups)
-        callbacks: list[Callback] = [testing] if tested else []
-        if progress is not None:
-            callbacks.append(Report(lambda _, row: progress(int(row["epoch"]), row["risk"])))
         saved = None if checkpoint is None else Checkpoint(checkpoint, checkpoint_seconds)
         work = self.fingerprint() if saved else ""
-        run_epochs(self, epochs, callbacks, checkpoint=saved, work=work)
-        if saved is not None and self.ranks.first:
+        risks: list[float] = []
+        measured: list[dict[str, Floats]] = []
+        if saved is not None and (state := saved.load(work)) is not None:
+            self.load_state(state)
+            so_far = json.loads(str(state["so_far"]))
+            risks = so_far["risks"]
+            measured = [{n: np.array(a) for n, a in row.items()} for row in so_far["measured"]]
+        for epoch, risk in enumerate(risks, 1):
+            if progress is not None:
+                progress(epoch, risk)
+
+        def keep(*, last: bool = False) -> None:
+            if saved is not None and (last or saved.due()):
+                rows = [{name: a.tolist() for name, a in row.items()} for row in measured]
+                so_far = json.dumps({"risks": risks, "measured": rows})
+                saved.save(self.state() | {"so_far": np.array(so_far)}, work)
+
+        tested = all(group.test is not None for group in self.groups)
+        while self.epoch < epochs:
+            self.objective.guidance.fill_(guidance(self.epoch, epochs))
+            self._complete()
+            risk = self.train_epoch(keep, more=self.epoch + 1 < epochs)
+            if tested and self.epoch > epochs - window:
+                measured.append(self.accuracy())
+            risks.append(risk())
+            if progress is not None:
+                progress(self.epoch, risks[-1])
+            keep(last=self.epoch == epochs)
+        if saved is not None:
             saved.remove()
-        return {name: values.cpu().numpy() for name, values in testing.accuracies.items()}
+        names = measured[0] if measured else ()
+        return {name: np.stack([row[name] for row in measured]) for name in names}
+
+    def _complete(self) -> None:
+        """Complete joint statements from the models, before an epoch begins."""
+        if self.steps_done:
+            return
+        for g, group in enumerate(self.groups):
+            for k, name in enumerate(group.kinds):
+                rows = np.flatnonzero(group.columns[k]) if group.columns else np.arange(self.pairs)
+                if not kind(name).joint or not len(rows):
+                    continue
+                logits = self.logits(np.asarray(group.pairs)[rows].T.reshape(-1))[g]
+                for m, member in enumerate(group.members):
+                    stated = np.asarray(member.labels)[rows].T
+                    shifts = completing_shifts(kind(name), logits[m], stated)
+                    for tensor, shift in zip(self.batches.values, shifts, strict=True):
+                        tensor[g, m, rows] = shift.to(tensor)
 
     def train_epoch(
         self, between: Callable[[], None] | None = None, *, more: bool = False
@@ -185,9 +200,7 @@ class Fleet:
         the order of the next epoch is prepared while the device is busy. The result returns the
         members' mean risk when called, which waits for the device.
         """
-        torch.backends.cuda.matmul.allow_tf32 = self.precision == "tf32"
-        torch.backends.cudnn.allow_tf32 = self.precision == "tf32"  # on by default
-        self.network.train()  # `module` puts a lone one into evaluation mode
+        set_precision(self.precision)
         step = self._graphed or self._train_step
         for chosen, weight in self.batches.epoch(self.epoch, self.steps_done):
             self._risk += step(chosen, weight)
@@ -219,31 +232,27 @@ class Fleet:
             torch.cuda.set_rng_state(torch.from_numpy(state["random.cuda"]), self.device)
         self.epoch, self.steps_done = int(state["epoch"]), int(state["steps"])
 
-    def fingerprint(self, *more: object) -> str:
-        """A digest of models, data and `more` (arrays or text), equal for equal fleets."""
+    def fingerprint(self) -> str:
+        """A digest of models and data, equal for equal fleets."""
         settings = f"{self.precision} {self.batch_size} {self.network} {self.objective.kinds}"
         digest = hashlib.sha256(settings.encode())
-        for part in more:
-            is_array = isinstance(part, np.ndarray)
-            digest.update(np.ascontiguousarray(part).data if is_array else str(part).encode())
         for group in self.groups:
             digest.update(f"{group.seed}".encode())
-            if isinstance(group.pairs, PairStream):
-                digest.update(group.pairs.fingerprint.encode())
             for member in group.members:
                 rates = (member.risk.name, member.learning_rate, member.weight_decay, member.seed)
                 digest.update(f"{rates} {member.held_prior} {member.guiding_prior}".encode())
-                digest.update(member.risk.table.numpy().tobytes())
-        if isinstance(self.batches, MemoryBatches):
-            for tensor in self.batches.tensors:
-                digest.update(_array(tensor).tobytes())
+                digest.update(member.risk.table.numpy().tobytes() + member.values().tobytes())
+            digest.update(np.asarray(group.pairs, np.int64).tobytes())
+            for column in group.columns:
+                digest.update(np.asarray(column, np.float64).tobytes())
         return digest.hexdigest()
 
     def _tensors(self) -> dict[str, Tensor]:
         """Every tensor that training changes."""
         state: dict[str, Tensor] = dict(self.network.state_dict())
         derived = {f"operand.{name}": self.step.operands[name] for name in self.step.derived}
-        return state | derived | self.step.adam.state() | {"risk": self._risk}
+        values = dict(zip(("u", "v"), self.batches.values, strict=True))
+        return state | derived | self.step.adam.state() | {"risk": self._risk} | values
 
     @torch.no_grad()
     def logits(self, rows: Any) -> Tensor:
@@ -276,13 +285,12 @@ class Fleet:
         def has(groups: Sequence[Group], prior: str) -> bool:
             return any(getattr(m, prior) is not None for g in groups for m in g.members)
 
-        own = not isinstance(self.model, str) or isinstance(self.batches, StreamBatches)
         plain = all(tuple(g.kinds) == ("both",) and not g.columns for g in [*self.groups, *groups])
         priors = [n for n in PRIORS if has(groups, n) and getattr(self.objective, n) is None]
         pairs = len(groups[0].pairs)
         same_batches = pairs == self.pairs or min(pairs, self.pairs) > self.batch_size
         alike = rates(groups) == rates(self.groups) and not priors
-        return plain and not own and same_batches and alike
+        return plain and same_batches and alike
 
     def restart(self, groups: Sequence[Group]) -> None:
         """Start over with other groups of the same sizes and rates.
@@ -294,25 +302,17 @@ class Fleet:
         if not self.can_restart(groups):
             raise ValueError(
                 "a fleet restarts with groups of the same sizes, rates and size of the batches, "
-                "all with both judgements and priors only where it had some, and not with your "
-                "own module"
+                "all with both judgements and priors only where it had some"
             )
         self.groups, self.pairs = list(groups), len(groups[0].pairs)
-        self.network.load_state_dict(self._make_network(self.model).state_dict())
+        self.network.load_state_dict(self._make_network().state_dict())
         self.objective.restart(self.groups)
         self.batches = self._make_batches()
-        self.begin_again()
-
-    def begin_again(self) -> None:
-        """Train anew from the current weights, perhaps with another objective."""
-        self._forget_steps()
-        if self._graphed is not None:
-            self._graphed = GraphedStep(self._train_step)
-
-    def _forget_steps(self) -> None:
         self.step.restart()
         self.epoch, self.steps_done = 0, 0
         self._risk.zero_()
+        if self._graphed is not None:
+            self._graphed = GraphedStep(self._train_step)
 
     def module(self, group: int = 0, member: int = 0) -> nn.Module:
         """One of the trained models as a plain module."""
@@ -333,32 +333,16 @@ class Fleet:
             return taken.view(*rows.shape, *self.features.shape[1:])
         return self.features[rows]
 
-    def _make_network(self, model: str | nn.Module) -> Network:
+    def _make_network(self) -> Network:
         shape = tuple(self.features.shape[1:])
         dtype = torch.bfloat16 if self.precision == "bf16" else self.dtype
-        alone = self.sizes == [1]
-        if isinstance(model, nn.Module) and not alone:
-            raise ValueError("your own module trains alone: a fleet of it has one member")
-        convolutional = model in CONVOLUTIONAL
-        if alone and (isinstance(model, nn.Module) or convolutional or self.device.type == "cpu"):
-            seed = self.groups[0].members[0].seed
-            module = make_model(model, shape, seed) if isinstance(model, str) else model
-            if len(shape) == 3:
-                module = module.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-            plain = self.ranks.size == 1 and not self.compiled and dtype == self.dtype
-            # A user's MLP may be a subclass with another `forward`.
-            if plain and isinstance(model, str) and isinstance(module, MLP):
-                # Matrix products with a multiple of eight columns are 4% faster in float32.
-                return LoneMLP(module.to(self.dtype), 8 if dtype == torch.float32 else 1)
-            return Lone(module.to(self.dtype), dtype)
-        assert isinstance(model, str)
         seeds = {member.seed for group in self.groups for member in group.members}
-        models: Any = {seed: make_model(model, shape, seed) for seed in seeds}
+        models: Any = {seed: make_model(self.model, shape, seed) for seed in seeds}
         grid = []
         for group in self.groups:
             row = [models[member.seed] for member in group.members]
             grid.append(row + row[:1] * (max(self.sizes) - len(row)))
-        if convolutional:
+        if self.model in CONVOLUTIONAL:
             rates = {(m.learning_rate, m.weight_decay) for g in self.groups for m in g.members}
             if len(rates) > 1:
                 raise ValueError("residual networks train together with the same rates only")
@@ -366,15 +350,9 @@ class Fleet:
         return StackedMLP(grid, dtype=dtype, pad_to=16 if dtype == torch.bfloat16 else 1)
 
     def _make_batches(self) -> Batches:
-        source, pads = self.groups[0].pairs, self.network.stacked
-        if isinstance(source, PairStream):
-            like = torch.zeros((), dtype=self.dtype, device=self.device)
-            kinds = self.groups[0].kinds
-            return StreamBatches(source, self.batch_size, self.ranks, kinds, like, pads=pads)
         tensors = [tensor.to(self.device) for tensor in self._pairs_and_labels()]
-        return MemoryBatches(
-            tensors, [group.seed for group in self.groups], self.batch_size, self.ranks, pads=pads
-        )
+        seeds = [group.seed for group in self.groups]
+        return Batches(tensors, seeds, self.batch_size, pads=self.network.stacked)
 
     def _pairs_and_labels(self) -> list[Tensor]:
         """Both ends (G, n) of the pairs, and values and weights for each kind (G, M, n)."""
@@ -397,36 +375,8 @@ class Fleet:
         return torch.where(values.isnan(), values[:, :1], values)
 
 
-def choose_device(device: str) -> torch.device:
-    """The torch device for a name, ValueError if there is none; "auto" is CUDA where available."""
-    if device == "auto":
-        device = "cuda" if torch.cuda.is_available() else "cpu"
-    try:
-        chosen = torch.device(device)
-    except RuntimeError:
-        raise ValueError(f"device={device} is unknown; say auto, cpu or cuda") from None
-    if chosen.type == "cuda" and not torch.cuda.is_available():
-        raise ValueError(f"device={device}: there is no CUDA here; say auto or cpu")
-    return chosen
-
-
 def _array(tensor: Tensor) -> NDArray[Any]:
     # numpy has no bfloat16; float32 holds the same numbers.
     tensor = tensor.float() if tensor.dtype == torch.bfloat16 else tensor
     array: NDArray[Any] = tensor.detach().cpu().numpy()
     return array
-
-
-def _usable_features(features: Any) -> Tensor:
-    if isinstance(features, np.ndarray) and not features.flags.writeable:
-        features = features.copy()  # torch warns of arrays that are not writable
-    tensor = torch.as_tensor(features)
-    if tensor.ndim < 2:
-        raise ValueError(f"features must have shape (N, ...); got {tuple(tensor.shape)}")
-    # In chunks: features mapped from a file may not fit into memory.
-    for start in range(0, len(tensor), CHECKED_ROWS):
-        finite = torch.isfinite(tensor[start : start + CHECKED_ROWS]).flatten(1).all(1)
-        if not bool(finite.all()):
-            row = start + int(finite.int().argmin())
-            raise ValueError(f"features are NaN or infinite in row {row}")
-    return tensor

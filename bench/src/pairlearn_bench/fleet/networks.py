@@ -2,7 +2,7 @@
 
 The models of a group see the same batch. `StackedMLP` normalises it once for all of them, and
 computes their first layers as one matrix product (R, d) × (d, M·h). `StackedResNet` runs the
-convolutions of all models as grouped ones. `Lone` is any `nn.Module` as a fleet of one.
+convolutions of all models as grouped ones.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from torch.nn import functional as F
 
 from pairlearn.losses import in_full_precision
 from pairlearn.models import MLP, ResNet
-from pairlearn.training.ranks import ALONE, RankNorm, Ranks, batch_norms, standardise
+from pairlearn.training.ranks import ALONE, standardise
 
 Operands = dict[str, Tensor]
 Statistics = list[tuple[Tensor, Tensor]]
@@ -33,17 +33,15 @@ class Network(nn.Module, ABC):
     """A network of G = ``groups`` times M = ``members`` models; parameters are (G, M, ...).
 
     If ``stacked``, `run` is a pure function of the operands, and takes row weights, so that a short
-    last batch can be padded with rows of weight zero and every step has the same shape. A lone
-    module runs unchanged and updates its own buffers. ``sums`` names the operands, and gradients of
-    parameters, that are sums over a layer's weights. The ``ranks`` have parts of each batch, and
-    batch norm is over the whole batch.
+    last batch can be padded with rows of weight zero and every step has the same shape. Otherwise
+    the operands are the parameters, and `run` updates its own buffers. ``sums`` names the
+    operands, and gradients of parameters, that are sums over a layer's weights.
     """
 
     groups: int
     members: int
     stacked: bool
     sums: tuple[str, ...] = ()
-    ranks: Ranks = ALONE
 
     @abstractmethod
     def run(
@@ -59,15 +57,6 @@ class Network(nn.Module, ABC):
         """The operands of the matrix products, computed from the parameters."""
         return parameters
 
-    def trained(self) -> Operands:
-        """The tensors that Adam updates, by name."""
-        return {name: p for name, p in self.named_parameters() if p.requires_grad}
-
-    def slopes(self, risk: Tensor, parameters: Operands) -> Operands:
-        """Gradients of a risk of the last run's logits for each parameter."""
-        gradients = torch.autograd.grad(risk, [*parameters.values()], materialize_grads=True)
-        return dict(zip(parameters, gradients, strict=True))
-
     def forward(self, x: Tensor) -> Tensor:
         """Logits (G, M, R) of instances (G, R, ...)."""
         return self.run(self.operands(dict(self.named_parameters())), x)[0]
@@ -76,79 +65,24 @@ class Network(nn.Module, ABC):
         """Update the running statistics with those of a batch."""
         return
 
-    def synchronise(self, ranks: Ranks) -> None:
-        """Train on this rank's part of each batch."""
-        self.ranks = ranks
-
     @abstractmethod
     def module(self, group: int = 0, member: int = 0) -> nn.Module:
         """One of the models as a plain module."""
 
 
-class Lone(Network):
-    """Any `nn.Module` with one output for each instance, trained in place as a fleet of one.
-
-    With bfloat16 it runs under autocast. Images are laid out channels last, which is fastest for
-    convolutions. With several ranks batch norm is over the whole batch on every device
-    (``nn.SyncBatchNorm`` needs CUDA); other layers that mix rows see this rank's part only.
-    """
-
-    groups = members = 1
-    stacked = False
-
-    def __init__(self, model: nn.Module, dtype: torch.dtype = torch.float32) -> None:
-        super().__init__()
-        self.model = model
-        self.compute_dtype = dtype
-        self.dtype = next((p.dtype for p in model.parameters()), torch.float32)
-        self._norms: list[RankNorm] = []
-
-    def synchronise(self, ranks: Ranks) -> None:
-        """As in `Network`."""
-        super().synchronise(ranks)
-        if ranks.size > 1:
-            self._norms = [RankNorm(norm, ranks) for norm in batch_norms(self.model)]
-
-    def run(
-        self, operands: Operands, x: Tensor, weight: Tensor | None = None
-    ) -> tuple[Tensor, Statistics]:
-        """Logits (1, 1, R) of the module, and no statistics."""
-        instances = self._module_inputs(x if x.is_floating_point() else x.to(self.dtype))
-        if instances.ndim == 4:
-            instances = instances.contiguous(memory_format=torch.channels_last)
-        for norm in self._norms:
-            norm.row_weight = weight
-        if self.compute_dtype == torch.bfloat16:
-            with torch.autocast(x.device.type, torch.bfloat16):
-                logits: Tensor = self.model(instances)
-        else:
-            logits = self.model(instances)
-        return in_full_precision(self._as_logits(logits)), []
-
-    def _module_inputs(self, x: Tensor) -> Tensor:
-        """What the module takes, from instances (G, R, ...)."""
-        return x[0]
-
-    def _as_logits(self, logits: Tensor) -> Tensor:
-        """The module's outputs as logits (G, M, R)."""
-        return logits.reshape(1, 1, -1)
-
-    def module(self, group: int = 0, member: int = 0) -> nn.Module:
-        """The model itself, with its original layers."""
-        for norm in self._norms:
-            norm.release()
-        self._norms = []
-        return self.model
-
-
-class StackedResNet(Lone):
+class StackedResNet(Network):
     """G × M residual networks of one architecture as one with grouped convolutions.
 
     A convolution of few channels leaves a GPU idle: eight networks together take a third of the
     time of one after another. ``models[g][m]`` have the initial weights, and all the same rates.
+    With bfloat16 it runs under autocast. Images are laid out channels last, which is fastest for
+    convolutions.
     """
 
+    stacked = False
+
     def __init__(self, models: Sequence[Sequence[ResNet]], dtype: torch.dtype) -> None:
+        super().__init__()
         first = models[0][0]
         states = [model.state_dict() for group in models for model in group]
         together = {
@@ -158,25 +92,29 @@ class StackedResNet(Lone):
         with torch.device("meta"):
             model = ResNet(first.stem.in_channels, first.stages, copies=len(states))
         model.load_state_dict(together, assign=True)
-        model = model.to(torch.promote_types(dtype, torch.float32))
-        super().__init__(model.to(memory_format=torch.channels_last), dtype)  # type: ignore[call-overload]
+        self.compute_dtype, self.dtype = dtype, torch.promote_types(dtype, torch.float32)
+        self.model = model.to(self.dtype).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         self.groups, self.members = len(models), len(models[0])
         self._copy = partial(copy.deepcopy, first)  # not a part of this module
 
-    def _module_inputs(self, x: Tensor) -> Tensor:
-        """Images (R, G·M·channels, ...): each member has its own copy of the group's."""
+    def run(
+        self, operands: Operands, x: Tensor, weight: Tensor | None = None
+    ) -> tuple[Tensor, Statistics]:
+        """Logits (G, M, R) of images (G, R, ...), and no statistics."""
+        # Images (R, G·M·channels, ...): each member has its own copy of the group's.
         copied = x.unsqueeze(2).expand(-1, -1, self.members, *x.shape[2:])
-        return copied.transpose(0, 1).flatten(1, 3)
-
-    def _as_logits(self, logits: Tensor) -> Tensor:
-        """Logits (G, M, R) of outputs (R, G·M)."""
-        return logits.T.reshape(self.groups, self.members, -1)
+        images = copied.transpose(0, 1).flatten(1, 3).to(self.dtype)
+        images = images.contiguous(memory_format=torch.channels_last)
+        with torch.autocast(x.device.type, torch.bfloat16, self.compute_dtype == torch.bfloat16):
+            logits: Tensor = self.model(images)
+        logits = in_full_precision(logits).reshape(len(images), -1)
+        return logits.T.reshape(self.groups, self.members, -1), []
 
     @torch.no_grad()
     def module(self, group: int = 0, member: int = 0) -> ResNet:
         """One of the models as a `ResNet` of its own."""
         model, number = self._copy().to(self.dtype), group * self.members + member
-        states = super().module().state_dict()
+        states = self.model.state_dict()
         own = {
             name: states[name].chunk(self.groups * self.members)[number] if tensor.ndim else tensor
             for name, tensor in model.state_dict().items()
@@ -276,7 +214,7 @@ class StackedMLP(Network):
             return (x - mean.unsqueeze(-2)) * torch.rsqrt(var + EPS).unsqueeze(-2)
         if weight is None:
             weight = torch.ones(x.shape[-2], dtype=x.dtype, device=x.device)
-        out, mean, var = standardise(x, weight.unsqueeze(-1), [-2], EPS, self.ranks)
+        out, mean, var = standardise(x, weight.unsqueeze(-1), [-2], EPS, ALONE)
         statistics.append((mean.squeeze(-2), var.squeeze(-2)))
         return out
 
