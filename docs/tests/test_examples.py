@@ -16,7 +16,8 @@ from pages import EXAMPLES, assert_shown, read_page, run_page
 CANCER = EXAMPLES / "breast_cancer"
 ROOT = EXAMPLES.parents[1]
 FILES = ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))
-PAGES = [page for page in FILES if read_page(page)]
+# A page beside a script of its name shows parts of the script, which is run.
+PAGES = [page for page in FILES if read_page(page) and not page.with_suffix(".py").exists()]
 
 
 # --- pages ----------------------------------------------------------------------------------
@@ -38,7 +39,8 @@ NEEDED = {  # by what a page imports or calls: the extra, or the package
     "^from PIL": "images",
     "^import onnxruntime|^pairlearn export": "onnx",
     "matplotlib|--figure|^pairlearn (report|demo|bench figure)": "plot",
-    "^pairlearn annotate": "studio",
+    "^pairlearn annotate|pairlearn_studio": "studio",
+    "^pairlearn bench|pairlearn_bench": "bench",
 }
 
 
@@ -46,7 +48,8 @@ NEEDED = {  # by what a page imports or calls: the extra, or the package
 def test_a_page_says_what_to_install(page):
     code = "\n".join(block.text for block in read_page(page))
     imported = set(re.findall(r"^(?:import|from) (\w+)", code, re.MULTILINE))
-    known = {"numpy", "torch", "sklearn", "pairlearn", "pandas", "PIL", "onnxruntime", "matplotlib"}
+    known = {"numpy", "torch", "sklearn", "pandas", "PIL", "onnxruntime", "matplotlib"}
+    known |= {"pairlearn", "pairlearn_bench", "pairlearn_studio"}
     assert imported <= known | sys.stdlib_module_names
     told = " ".join(re.findall(r"pip install ([^`\n]+)", page.read_text(encoding="utf-8")))
     needed = {extra for used, extra in NEEDED.items() if re.search(used, code, re.MULTILINE)}
@@ -78,7 +81,7 @@ def test_a_page_is_held_to_what_it_shows():
 def test_the_command_line_is_walked_in_order():
     commands = [
         line.split()[1]
-        for block in read_page(CANCER / "README.md")
+        for block in read_page(EXAMPLES / "breast_cancer.md")
         for line in block.text.splitlines()
         if line.startswith("pairlearn ")
     ]

@@ -23,6 +23,8 @@ from pairlearn.risks import Supervised
 from pairlearn.training import Fleet, Group, Member, Precision
 from pairlearn_bench.data.sampling import sample_pairs
 
+__all__ = ["EPOCHS", "Annotator", "add_noise", "judge", "train_annotators"]
+
 EPOCHS = 10
 """Epochs that the paper trains its annotator for."""
 
