@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import json
 import os
 import re
 import shutil
@@ -287,32 +286,6 @@ def test_only_what_means_similarities_or_differences_is_measured_with() -> None:
     kinds.register(Grade())
     table = PairTable(["a", "b"], ["b", ""], [0.5, np.nan], None, grade=[np.nan, 1])
     assert table.judged.tolist() == [True, False]
-
-
-def test_it_goes_into_the_studio_and_out_again(tmp_path: Path) -> None:
-    items, judged, project = tmp_path / "items.csv", tmp_path / "judged.csv", tmp_path / "study"
-    items.write_text("id,x\na,1\nb,2\nc,3\n")
-    rows = ["a,b,0.5,0.25,,,,ann", "b,,,,,,0.75,ann", "c,,,,,positive,,ann", "c,a,,,right,,,ann"]
-    head = "left,right,similarity,difference,preference,label,confidence,annotator"
-    judged.write_text("\n".join([head, *rows]) + "\n")
-    assert run("annotate", "init", project, items, "--pairs", 1).exit_code == 0
-    for new in (4, 0):  # the second time all of it is there
-        assert answer("annotate", "import", project, judged)["new"] == new
-    assert run("annotate", "export", project, tmp_path / "out.csv").exit_code == 0
-    assert sorted((tmp_path / "out.csv").read_text().splitlines()) == sorted([head, *rows])
-    assert run("annotate", "import", project, tmp_path / "out.csv").exit_code == 0
-    judged.write_text(judged.read_text().replace("ann\n", "bob\n"))
-    assert run("annotate", "import", project, judged).exit_code == 0
-    status = answer("annotate", "status", project)
-    assert (status["answers"], status["cant_say"]) == (8, 0)
-    assert (status["pairs"], status["pairs_answered"]) == (2, 2)
-    assert run("annotate", "label-studio", project, tmp_path / "tasks").exit_code == 0
-    assert len(json.loads((tmp_path / "tasks" / "tasks.json").read_text())) == 2
-    for rule in ("mean", "reliability"):  # one row for each pair; all that is about an item
-        result = run("annotate", "export", project, tmp_path / f"{rule}.csv", "--aggregate", rule)
-        assert result.exit_code == 0, result.output
-        assert read_pairs(tmp_path / f"{rule}.csv").single.sum() == 4
-        assert len(read_pairs(tmp_path / f"{rule}.csv")) == 6
 
 
 def test_it_survives_a_round_trip(tmp_path: Path) -> None:

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import doctest
 import re
-import subprocess
-import sys
 from pathlib import Path
 from types import ModuleType
 
@@ -79,21 +77,3 @@ def test_its_example_runs(halfway: ModuleType) -> None:
     assert sum(len(test.examples) for test in tests) >= 2
     runner = doctest.DocTestRunner()
     assert sum(runner.run(test).failed for test in tests) == 0
-
-
-def test_it_appears_in_the_benchmark_by_its_line_in_the_catalogue() -> None:
-    """In a process of its own, in which the catalogue has it from the start."""
-    code = f"""
-exec({printed_code()!r})
-from pairlearn.risks import RISKS
-Halfway.look = ("#123456", "#abcdef", "h")
-RISKS["halfway"] = Halfway
-from pairlearn.comparison import default_methods
-from pairlearn_bench import GRIDS, Method
-from pairlearn.style import method_style
-assert default_methods()[-3:] == ("halfway-abs", "halfway-relu", "halfway-none")
-assert {{r.method for r in GRIDS["accuracy"].runs()}} >= {{"halfway-abs", "supervised"}}
-print(Method.parse("halfway-abs").title, method_style("halfway-abs").color)
-"""
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert ran.stdout.split() == ["Halfway-ABS", "#123456"]

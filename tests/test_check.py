@@ -13,12 +13,12 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
+from noisy_labels import add_noise
 from pairlearn import PairLabels
 from pairlearn.check import CheckReport, Finding, check, expected_half_width, plot_plane
 from pairlearn.check.findings import RULES
 from pairlearn.simulation import simulate
 from pairlearn.tables import ItemTable, PairTable
-from pairlearn_bench.simulated import add_noise
 
 NAN = math.nan
 

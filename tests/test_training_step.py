@@ -15,6 +15,7 @@ import pytest
 import torch
 from torch import nn
 
+from noisy_labels import add_noise
 from pairlearn import PairLabels, make_risk, models
 from pairlearn.models import MLP, make_model
 from pairlearn.randomness import permutation, stream
@@ -22,7 +23,6 @@ from pairlearn.training import Fleet, Group, Member, Objective
 from pairlearn.training.network import StackedMLP
 from pairlearn.training.perceptron import LoneMLP
 from pairlearn.training.step import FleetAdam, Step
-from pairlearn_bench.simulated import add_noise
 
 DIM, PAIRS, BATCH = 7, 120, 24
 EPOCHS = 6  # of five steps each

@@ -173,7 +173,8 @@ bench/results/README.md: ({labels.mean:.4f}; from {labels.least:.3f} on {least[l
 
 bench/results/README.md: in {n[noisy]} cells (six sets, five σ), by {by[noisy]}
 
-bench/results/README.md: in {n[limited]} cells (six sets, three priors, ten fractions), by {won:.3f} to
+bench/results/README.md: in {n[limited]} cells (six sets, three priors, ten fractions), by
+{won:.3f} to
 {limited.most:.3f}. In the other two it is behind by {first:.3f} (Kuzushiji-MNIST at .8) and
 {second:.3f} (Optdigits at .2)
 
