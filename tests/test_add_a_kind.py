@@ -36,7 +36,7 @@ def added() -> Iterator[None]:
     module: dict[str, Any] = {"__name__": "either"}
     exec(compile(code, str(PAGE), "exec"), module)
     before = list(kinds.KINDS)
-    kinds.register(module["Either"]())
+    kinds.register_kind(module["Either"]())
     yield
     kinds.KINDS[:] = before
 
@@ -104,13 +104,13 @@ def test_mistakes_in_a_kind_are_named(attributes: dict[str, Any], message: str) 
     right = {"name": "fresh", "columns": (kinds.Column("fresh", 0, 1),)}
     before = list(kinds.KINDS)
     with pytest.raises(ValueError, match=f"Fresh: .*{message}"):
-        kinds.register(type("Fresh", (kinds.Kind,), right | attributes)())
+        kinds.register_kind(type("Fresh", (kinds.Kind,), right | attributes)())
     assert before == kinds.KINDS
 
 
 def test_what_is_no_kind_is_no_column_either() -> None:
     with pytest.raises(TypeError, match="an instance of a subclass of Kind; got <class"):
-        kinds.register(Floor)  # type: ignore[arg-type]
+        kinds.register_kind(Floor)  # type: ignore[arg-type]
     public = {name for name in dir(PairTable) if not name.startswith("_")}
     assert public | {*pair_columns()} - {*kinds.columns()} <= kinds.RESERVED
 
@@ -237,7 +237,7 @@ class Floor(kinds.Kind):
 @pytest.mark.parametrize("model", ["linear", LogisticRegression()], ids=str)
 def test_a_bound_on_one_item_is_no_class_unless_the_kind_says_so(model: Any) -> None:
     """That every item has at least 0% changes nothing, also for scikit-learn classifiers."""
-    kinds.register(Floor())
+    kinds.register_kind(Floor())
     simulated = simulate(pairs=60, items=400, seed=1)
     judged = simulated.pairs.judgements(simulated.items)
     vacuous = Judgements.about_items("floor", np.arange(400), np.zeros(400))
@@ -251,7 +251,7 @@ def test_a_bound_on_one_item_is_no_class_unless_the_kind_says_so(model: Any) -> 
 def beside(known: str, *columns: kinds.Column) -> None:
     """Register a kind that means what a known one does, with other columns."""
     parent = type(kinds.kind(known))
-    kinds.register(type("Other", (parent,), {"name": "other", "columns": columns})())
+    kinds.register_kind(type("Other", (parent,), {"name": "other", "columns": columns})())
 
 
 def test_columns_may_be_like_those_of_other_kinds(tmp_path: Path) -> None:
@@ -283,7 +283,7 @@ def test_only_what_means_similarities_or_differences_is_measured_with() -> None:
     class Grade(type(kinds.kind("label"))):  # type: ignore[misc]
         name, columns, means = "grade", (kinds.Column("grade", 0, 1),), ("label",)
 
-    kinds.register(Grade())
+    kinds.register_kind(Grade())
     table = PairTable(["a", "b"], ["b", ""], [0.5, np.nan], None, grade=[np.nan, 1])
     assert table.judged.tolist() == [True, False]
 

@@ -24,7 +24,7 @@ PAGES = [page for page in FILES if read_page(page) and not page.with_suffix(".py
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
-def test_a_page_prints_what_it_shows(page, tmp_path, monkeypatch):
+def test_a_page_prints_what_it_shows(page, tmp_path, monkeypatch, forgetful):
     torch.manual_seed(0)
     shown = 0
     for block, printed in run_page(page, tmp_path, monkeypatch):
