@@ -3,12 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import os
-import re
-import shutil
-import subprocess
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +11,11 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from model_folders import answer, run
+from pages import read_page
 from pairlearn import Judgements, PairClassifier, kinds
 from pairlearn.check import check
 from pairlearn.estimators import fit_file
+from pairlearn.plugins import load_plugin
 from pairlearn.simulation import simulate
 from pairlearn.tables import PairTable, read_items, read_pairs, write_pairs
 from pairlearn.tables.pairs import pair_columns
@@ -29,16 +25,14 @@ ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "extend" / "add_a_kind.md"
 
 
+(CODE,) = [block.text for block in read_page(PAGE) if block.file == "either.py"]
+
+
 @pytest.fixture(autouse=True)
-def added() -> Iterator[None]:
+def added(tmp_path: Path, forgetful: None) -> None:
     """The registry with the kind of the page."""
-    (code,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.S)
-    module: dict[str, Any] = {"__name__": "either"}
-    exec(compile(code, str(PAGE), "exec"), module)
-    before = list(kinds.KINDS)
-    kinds.register_kind(module["Either"]())
-    yield
-    kinds.KINDS[:] = before
+    (tmp_path / "either.py").write_text(CODE)
+    load_plugin(tmp_path / "either.py")
 
 
 def others(share: float) -> dict[str, float]:
@@ -47,39 +41,10 @@ def others(share: float) -> dict[str, float]:
 
 
 def test_a_kind_is_short() -> None:
-    (code,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.S)
-    assert len(code.splitlines()) < 60
+    assert len(CODE.splitlines()) < 60
     for kind in kinds.KINDS:
         if kind.name not in (*SOFT, "either"):
             assert len(inspect.getsource(inspect.getmodule(kind)).splitlines()) < 80, kind
-
-
-def test_put_where_the_page_says_it_needs_nothing_else(tmp_path: Path) -> None:
-    """The file, the lines and the row of the page, in a copy of the package, pass its tests."""
-    for folder in ("src", "tests"):
-        ignored = shutil.ignore_patterns("__pycache__", "golden", "corpus")
-        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=ignored)
-    for name in ("pyproject.toml", "README.md"):
-        shutil.copy(ROOT / name, tmp_path)
-    page = PAGE.read_text()
-    (place, code) = re.search(r"`(src/\S+)`:\n+```python\n(.*?)```", page, re.S).groups()
-    (tmp_path / place).write_text(code)
-    changes = re.split(r"In `((?:src|tests)/\S+)`", page)[1:]
-    for place, text in zip(changes[::2], changes[1::2], strict=True):
-        for diff in re.findall(r"```diff\n(.*?)```", text, re.S):
-            before, after = (re.sub(f"(?m)^[{drop}].*\n|^.", "", diff) for drop in ("+", "-"))
-            source = (tmp_path / place).read_text()
-            assert source.count(before) == 1
-            (tmp_path / place).write_text(source.replace(before, after))
-    tests = ["tests/test_kinds.py", "tests/test_package.py"]
-    words = "either or batches or mixed or light or torch"
-    for command in (["ruff", "check", "src"], ["pytest", "-x", "--no-header", *tests, "-k", words]):
-        done = subprocess.run(
-            [sys.executable, "-m", *command],
-            cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(tmp_path / "src")},
-            capture_output=True, text=True,
-        )  # fmt: skip
-        assert done.returncode == 0, done.stdout + done.stderr
 
 
 MISTAKES: list[tuple[dict[str, Any], str]] = [

@@ -87,8 +87,8 @@ def code_lines(path: Path) -> int:
 
 def test_the_core_stays_small() -> None:
     core = [SOURCE / "labels.py", SOURCE / "losses.py", SOURCE / "prior.py"]
-    core += sorted((SOURCE / "risks").glob("*.py"))
-    assert sum(map(code_lines, core)) <= 830
+    core += sorted({*(SOURCE / "risks").glob("*.py")} - {SOURCE / "risks" / "checks.py"})
+    assert sum(map(code_lines, core)) <= 790
 
 
 @pytest.mark.parametrize("folder", ["src", "tests"])

@@ -50,6 +50,7 @@ def test_a_page_says_what_to_install(page):
     imported = set(re.findall(r"^(?:import|from) (\w+)", code, re.MULTILINE))
     known = {"numpy", "torch", "sklearn", "pandas", "PIL", "onnxruntime", "matplotlib"}
     known |= {"pairlearn", "pairlearn_bench", "pairlearn_studio"}
+    known |= {block.file.removesuffix(".py") for block in read_page(page) if block.file}
     assert imported <= known | sys.stdlib_module_names
     told = " ".join(re.findall(r"pip install ([^`\n]+)", page.read_text(encoding="utf-8")))
     needed = {extra for used, extra in NEEDED.items() if re.search(used, code, re.MULTILINE)}
