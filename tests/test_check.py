@@ -13,6 +13,7 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
+from noisy_labels import add_noise
 from pairlearn import PairLabels
 from pairlearn.check import (
     CHECKS,
@@ -24,7 +25,6 @@ from pairlearn.check import (
 )
 from pairlearn.simulation import simulate
 from pairlearn.tables import ItemTable, PairTable
-from pairlearn_bench.simulated import add_noise
 
 NAN = math.nan
 

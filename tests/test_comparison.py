@@ -12,6 +12,7 @@ import pytest
 from numpy.typing import NDArray
 from torch import nn
 
+from noisy_labels import add_noise
 from pairlearn import PairClassifier, PairLabels, comparison
 from pairlearn.comparison import Decide, compare, default_methods
 from pairlearn.estimators import PriorMismatchWarning
@@ -19,7 +20,6 @@ from pairlearn.evaluation import estimate_accuracy
 from pairlearn.evaluation.decisions import rank
 from pairlearn.evaluation.judged import largest_deviation
 from pairlearn.simulation import simulate
-from pairlearn_bench.simulated import add_noise
 
 QUICK: dict[str, Any] = {
     "model": "linear",

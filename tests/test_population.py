@@ -19,7 +19,6 @@ from pairlearn.simulation import simulate
 from pairlearn.tables import ItemTable, PairTable, write_items, write_pairs
 from pairlearn.training import Objective
 from pairlearn.training.ranks import ALONE
-from pairlearn_bench.data.sampling import sample_pairs
 
 N = 300
 
@@ -168,7 +167,9 @@ def accuracy(seed: int) -> float:
     """Of a model of 100 pairs of digits, a tenth of them positive (even), at that prior."""
     x, y = load_digits(return_X_y=True)
     x, positive = x.astype(np.float32), y % 2 == 0
-    ends = sample_pairs(positive, 100, 0.1, seed)
+    rng = np.random.default_rng(seed)
+    even, odd = (rng.permutation(np.flatnonzero(positive == one)) for one in (True, False))
+    ends = rng.permutation(np.concatenate([even[:20], odd[:180]])).reshape(-1, 2)
     labels = PairLabels.from_posteriors(*np.where(positive, 0.98, 0.02)[ends].T)
     model = PairClassifier(model="mlp", epochs=60, random_state=seed, device="cpu")
     right = (model.fit(x[ends], labels.to_array()).predict(x) > 0) == positive

@@ -16,8 +16,8 @@ import pyarrow.parquet as pq
 import pytest
 
 ROOT = Path(__file__).parents[2]
-DOCS, PAPER = ROOT / "docs", ROOT / "results" / "paper"
-PUBLISHED = ROOT / "src" / "pairlearn" / "paper" / "published"
+DOCS, PAPER = ROOT / "docs", ROOT / "bench" / "results" / "paper"
+PUBLISHED = ROOT / "bench" / "src" / "pairlearn_bench" / "published"
 DATASETS = {
     "MNIST": "mnist",
     "Kuzushiji-MNIST": "kmnist",
@@ -171,7 +171,7 @@ def test_the_non_negative_member_as_a_training_loss(accuracy):
 
 def test_the_shift_to_another_prior():
     changes = defaultdict(lambda: defaultdict(list))
-    for run in pq.read_table(ROOT / "results" / "runs" / "accuracy.parquet").to_pylist():
+    for run in pq.read_table(ROOT / "bench" / "results" / "runs" / "accuracy.parquet").to_pylist():
         for name in ("", "annotator_"):
             before = run[f"accuracy_{name}stratified"]
             change = run[f"accuracy_{name}stratified_shifted"] - before
@@ -202,7 +202,7 @@ def test_copies_in_the_published_noise_tables():
 def test_variances_of_the_members():
     relative = {
         row["member"]: float(row["relative"])
-        for row in rows_of(ROOT / "results" / "theory" / "variance-members.csv")
+        for row in rows_of(ROOT / "bench" / "results" / "theory" / "variance-members.csv")
     }
     heading, cells = table_with("theory/family.md", "non-negative")
     names = {"non-negative": "nonnegative", "Convex(½)": "convex-0.5"}

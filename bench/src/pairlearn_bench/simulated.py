@@ -24,6 +24,8 @@ from pairlearn.training import Precision
 from pairlearn_bench.data.sampling import sample_pairs
 from pairlearn_bench.fleet import Fleet, Group, Member
 
+__all__ = ["EPOCHS", "Annotator", "add_noise", "judge", "train_annotators"]
+
 EPOCHS = 10
 """Epochs that the paper trains its annotator for."""
 

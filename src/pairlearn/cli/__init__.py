@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -14,6 +15,7 @@ from pairlearn.cli.models import compare, export, predict
 from pairlearn.cli.pairs import check, plan, split
 from pairlearn.cli.plugins import Root
 from pairlearn.cli.samples import demo, simulate
+from pairlearn.plugins import load_plugin
 
 __all__ = ["app", "main"]
 
@@ -38,8 +40,14 @@ def options(
     version: Annotated[
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show it.")
     ] = False,
+    plugin: Annotated[
+        list[Path] | None,
+        typer.Option(exists=True, dir_okay=False, help="Python file that registers your own."),
+    ] = None,
 ) -> None:
     """Learn a binary classifier from pairs annotated with soft judgements."""
+    for path in plugin or ():
+        load_plugin(path)
 
 
 register(app, demo, simulate, check, split, fit, evaluate)

@@ -7,19 +7,21 @@ import math
 import shutil
 import sqlite3
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from fuzz.mutation import json_mutation
 from fuzz.sandbox import Broken, attempt, folder, harness, listing, same
-from fuzz.table_files import CSV, written
+from fuzz.table_files import CSV, rebuilt, written
+from pairlearn.tables import TableError, read_pairs, write_pairs
 from pairlearn_studio.ask import AnswerCache, ModelError
 from pairlearn_studio.changes import Changes
 from pairlearn_studio.endpoint import Reply, TransientError, error_text, read_reply
-from pairlearn_studio.exchange import Statement, _import
+from pairlearn_studio.exchange import Statement, _import, judgements_of, read_preferences
 from pairlearn_studio.items import Items
 from pairlearn_studio.judges import answer_shares
 from pairlearn_studio.label_studio import LabelStudioError, read_label_studio
@@ -210,3 +212,26 @@ def model_reply(data: bytes) -> Any:
     if not (0 <= mass <= 1 and math.isclose(sum(shares.values()), 1 if mass else 0, abs_tol=1e-9)):
         raise Broken(f"shares {shares}, mass {mass}")
     return reply
+
+
+# ---- win probabilities -------------------------------------------------------------------------
+
+
+@harness([*CSV, b"left", b"right", b"p", b"similarity", b"annotator", b"0.5", b"1"])
+def preferences(data: bytes) -> Any:
+    path = written("preferences", data)
+    outcomes = [
+        attempt(partial(read_preferences, path, "p", reading), path, TableError)
+        for reading in ("ties-half", "given-different", "side-only")
+    ]
+    for table in outcomes:
+        if not isinstance(table, str):
+            stated = ~np.isnan([*table.statements().values()])
+            table = table[stated.any(0)]
+            same(rebuilt(table), table, "checked once more")
+            copy = write_pairs(table, path.parent.parent / "copy.parquet")
+            same(read_pairs(copy), table, "written and read")
+            if table.annotator is None:
+                same(len(judgements_of(table, "ann")), len(table), "judgements")
+    path.unlink()
+    return outcomes
