@@ -5,20 +5,24 @@ A project is a folder of items, a plan of pairs, and one file of answers. `Proje
 `pairlearn_studio.server`, which needs the extra ``annotate``.
 """
 
-from pairlearn_studio.items import Items, ItemView
-from pairlearn_studio.project import Plan, Project, ProjectError
-from pairlearn_studio.records import (
-    Annotator,
-    Answer,
-    Change,
-    Pair,
-    Progress,
-    Receipt,
-    StoredAnswer,
-    Task,
-)
-from pairlearn_studio.store import Store
-from pairlearn_studio.store_file import StoreError
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pairlearn_studio.items import Items, ItemView
+    from pairlearn_studio.project import Plan, Project, ProjectError
+    from pairlearn_studio.records import (
+        Annotator,
+        Answer,
+        Change,
+        Pair,
+        Progress,
+        Receipt,
+        StoredAnswer,
+        Task,
+    )
+    from pairlearn_studio.store import Store
+    from pairlearn_studio.store_file import StoreError
 
 __all__ = [
     "Annotator",
@@ -37,3 +41,16 @@ __all__ = [
     "StoredAnswer",
     "Task",
 ]
+
+_HOMES = ("records", "project", "store_file", "items", "store")
+"""Modules with the names above, the fastest to import first."""
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name on first use, so that help is fast."""
+    if name in __all__:
+        for home in _HOMES:
+            module = import_module(f"{__name__}.{home}")
+            if name in vars(module):
+                return globals().setdefault(name, getattr(module, name))
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
