@@ -196,7 +196,7 @@ def compare(
     options: Any = {"items": ends, "weight": weight, "confidence": confidence, "prior": prior}
     ranking = rank(list(chosen), z, labels, **options)
     best = z[list(chosen).index(ranking[0].name)]
-    share = evaluate(*best.T, labels, **options).prior.value
+    share = evaluate(best[:, 0], best[:, 1], labels, **options).prior.value
     rough = f"only {len(ends):,} judgements tested models: the intervals are rough"
     warnings = (rough,) * (len(ends) < FEW)
     return Comparison(ranking, len(rows), len(ends), folds, share, confidence, warnings)

@@ -8,26 +8,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+from pairlearn.cli import options as opt
 from pairlearn.cli.command import Command, Output, baseline, counted, new_app
-from pairlearn.cli.options import (
-    Confidence,
-    DifferenceMeans,
-    DifferenceScale,
-    Force,
-    Ids,
-    Json,
-    Labelled,
-    Model,
-    Noisy,
-    Positive,
-    Prior,
-    SimilarityScale,
-    Threshold,
-    argument,
-    check_new_file,
-    check_positive,
-    option,
-)
+from pairlearn.cli.options import argument, check_new_file, check_positive, option
 from pairlearn.cli.reading import Reading
 
 if TYPE_CHECKING:
@@ -150,19 +133,19 @@ class Scoring:
 
 @app.command(cls=Command)
 def evaluate(
-    model: Model,
+    model: opt.Model,
     files: Files = None,
     *,
     items: ItemsByName = None,
     pairs: PairsByName = None,
-    ids: Ids = None,
-    threshold: Threshold = 0.5,
-    prior: Prior = None,
-    confidence: Confidence = 0.95,
-    noisy: Noisy = False,
-    similarity_scale: SimilarityScale = None,
-    difference_scale: DifferenceScale = None,
-    difference_means: DifferenceMeans = None,
+    ids: opt.Ids = None,
+    threshold: opt.Threshold = 0.5,
+    prior: opt.Prior = None,
+    confidence: opt.Confidence = 0.95,
+    noisy: opt.Noisy = False,
+    similarity_scale: opt.SimilarityScale = None,
+    difference_scale: opt.DifferenceScale = None,
+    difference_means: opt.DifferenceMeans = None,
     cost: Annotated[
         str | None, option("Costs of a false positive and of a false negative, as 1,5.")
     ] = None,
@@ -175,8 +158,8 @@ def evaluate(
     calibration: Annotated[
         bool, option("Compare probabilities with judgements.", "--calibration")
     ] = False,
-    labelled: Labelled = None,
-    positive: Positive = None,
+    labelled: opt.Labelled = None,
+    positive: opt.Positive = None,
     at_least: Annotated[
         float | None,
         option(
@@ -184,7 +167,7 @@ def evaluate(
             "be exchanged."
         ),
     ] = None,
-    as_json: Json = False,
+    as_json: opt.Json = False,
     quiet: Annotated[bool, option("Print the accuracy alone.", "--quiet")] = False,
 ) -> Output:
     """Measure a model on judged pairs that it was not fitted to.
@@ -379,22 +362,22 @@ def _measures(evaluation: Evaluation) -> Any:
 
 @app.command(cls=Command)
 def report(
-    model: Model,
+    model: opt.Model,
     files: Files = None,
     out: Annotated[Path, argument("The page to write: .html.")] = ...,  # type: ignore[assignment]
     *,
     items: ItemsByName = None,
     pairs: PairsByName = None,
-    ids: Ids = None,
-    threshold: Threshold = 0.5,
-    prior: Prior = None,
-    confidence: Confidence = 0.95,
-    noisy: Noisy = False,
-    similarity_scale: SimilarityScale = None,
-    difference_scale: DifferenceScale = None,
-    difference_means: DifferenceMeans = None,
-    force: Force = False,
-    as_json: Json = False,
+    ids: opt.Ids = None,
+    threshold: opt.Threshold = 0.5,
+    prior: opt.Prior = None,
+    confidence: opt.Confidence = 0.95,
+    noisy: opt.Noisy = False,
+    similarity_scale: opt.SimilarityScale = None,
+    difference_scale: opt.DifferenceScale = None,
+    difference_means: opt.DifferenceMeans = None,
+    force: opt.Force = False,
+    as_json: opt.Json = False,
 ) -> Output:
     """Write a page about a model for readers who do not know the method.
 
@@ -404,7 +387,7 @@ def report(
 
     For example:
       pairlearn report model items.csv held_out.csv report.html
-      pairlearn report model --items items.csv --pairs held.csv report.html --force
+      pairlearn report model items.csv held_out.csv report.html --force
 
     Exit codes: 0 done, 2 wrong request or unusable file.
     """

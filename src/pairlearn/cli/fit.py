@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+from pairlearn.cli import options as opt
 from pairlearn.cli.command import (
     INTERRUPTED,
     Command,
@@ -20,33 +21,7 @@ from pairlearn.cli.command import (
     new_app,
 )
 from pairlearn.cli.evaluate import NO_RANGE, narrower
-from pairlearn.cli.options import (
-    CheckpointSeconds,
-    Columns,
-    Device,
-    DifferenceMeans,
-    DifferenceScale,
-    Epochs,
-    Force,
-    Ids,
-    Ignore,
-    Items,
-    Json,
-    Kinds,
-    Labelled,
-    LearningRate,
-    Majority,
-    Noisy,
-    Pairs,
-    Positive,
-    Prior,
-    Quiet,
-    Seed,
-    SimilarityScale,
-    check_new_model,
-    check_positive,
-    option,
-)
+from pairlearn.cli.options import check_new_model, check_positive, option
 from pairlearn.cli.pairs import by_kind, where
 from pairlearn.cli.reading import Reading, column_choice
 from pairlearn.progress import hidden_bars
@@ -71,8 +46,8 @@ HABITS = ("answers", "guesses", "lean_same", "lean_right", "confidence", "spread
 
 @app.command(cls=Command)
 def fit(
-    items: Items,
-    pairs: Pairs,
+    items: opt.Items,
+    pairs: opt.Pairs,
     *,
     out: Annotated[Path, option("Folder to write the model to.")],
     holdout: Annotated[
@@ -92,9 +67,9 @@ def fit(
     unjudged: Annotated[
         str, option("auto or ignore: whether to learn from items that no row is about.")
     ] = "auto",
-    ids: Ids = None,
-    labelled: Labelled = None,
-    positive: Positive = None,
+    ids: opt.Ids = None,
+    labelled: opt.Labelled = None,
+    positive: opt.Positive = None,
     labelled_weight: Annotated[
         float | None,
         option("Share of --labelled in the objective; 0 to 1.", default="an item counts as a pair"),
@@ -106,8 +81,8 @@ def fit(
             "has a column group."
         ),
     ] = None,
-    prior: Prior = None,
-    majority: Majority = None,
+    prior: opt.Prior = None,
+    majority: opt.Majority = None,
     target_prior: Annotated[
         float | None,
         option("Share of positive items where it will be used.", default="as in the pairs"),
@@ -116,34 +91,34 @@ def fit(
         float | None,
         option("Share that the annotators had in mind.", default="as in the pairs"),
     ] = None,
-    noisy: Noisy = False,
-    columns: Columns = None,
-    ignore: Ignore = None,
-    kinds: Kinds = None,
-    similarity_scale: SimilarityScale = None,
-    difference_scale: DifferenceScale = None,
-    difference_means: DifferenceMeans = None,
+    noisy: opt.Noisy = False,
+    columns: opt.Columns = None,
+    ignore: opt.Ignore = None,
+    kinds: opt.Kinds = None,
+    similarity_scale: opt.SimilarityScale = None,
+    difference_scale: opt.DifferenceScale = None,
+    difference_means: opt.DifferenceMeans = None,
     risk: Annotated[
         str, option("likelihood, sconfconfdiff, confdiff, sconf, convex-0.5, …")
     ] = "likelihood",
     correction: Annotated[str, option("abs, relu, none, or a slope.")] = "abs",
-    epochs: Epochs = None,
+    epochs: opt.Epochs = None,
     batch_size: Annotated[
         int | None, option("Pairs in a step.", default="by their number", min=1)
     ] = None,
-    learning_rate: LearningRate = None,
+    learning_rate: opt.LearningRate = None,
     weight_decay: Annotated[
         float | None, option("Weight decay of Adam.", default="0.00001")
     ] = None,
     early_stopping: Annotated[
         bool, option("Stop when the loss on held-out pairs no longer falls.", "--early-stopping")
     ] = False,
-    seed: Seed = 0,
-    device: Device = "auto",
-    checkpoint_seconds: CheckpointSeconds = 60.0,
-    force: Force = False,
-    as_json: Json = False,
-    quiet: Quiet = False,
+    seed: opt.Seed = 0,
+    device: opt.Device = "auto",
+    checkpoint_seconds: opt.CheckpointSeconds = 60.0,
+    force: opt.Force = False,
+    as_json: opt.Json = False,
+    quiet: opt.Quiet = False,
 ) -> Output | None:
     """Learn a classifier from judged pairs.
 

@@ -7,36 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+from pairlearn.cli import options as opt
 from pairlearn.cli.command import Command, CommandError, Output, baseline, new_app
-from pairlearn.cli.options import (
-    Columns,
-    Confidence,
-    Device,
-    DifferenceMeans,
-    DifferenceScale,
-    Epochs,
-    Force,
-    Ids,
-    Ignore,
-    Items,
-    Json,
-    Kinds,
-    LearningRate,
-    Majority,
-    Model,
-    Noisy,
-    Pairs,
-    Prior,
-    Quiet,
-    Seed,
-    SimilarityScale,
-    Threshold,
-    argument,
-    check_new_file,
-    check_suffix,
-    option,
-    parse_names,
-)
+from pairlearn.cli.options import argument, check_new_file, check_suffix, option, parse_names
 from pairlearn.cli.reading import Reading, column_choice, in_file
 from pairlearn.progress import bar, shows_bars
 
@@ -48,15 +21,15 @@ app = new_app()
 
 @app.command(cls=Command)
 def predict(
-    model: Model,
-    items: Items,
+    model: opt.Model,
+    items: opt.Items,
     *,
     out: Annotated[Path, option("File to write: .csv or .parquet.")],
-    ids: Ids = None,
-    threshold: Threshold = 0.5,
-    force: Force = False,
-    as_json: Json = False,
-    quiet: Quiet = False,
+    ids: opt.Ids = None,
+    threshold: opt.Threshold = 0.5,
+    force: opt.Force = False,
+    as_json: opt.Json = False,
+    quiet: opt.Quiet = False,
 ) -> Output:
     """Predict items: writes id, label and probability (of the positive class) of each.
 
@@ -104,12 +77,12 @@ def rows_in(path: Path) -> int | None:
 
 @app.command(cls=Command)
 def export(
-    model: Model,
+    model: opt.Model,
     out: Annotated[Path, argument("File to write: .onnx.")],
     *,
-    force: Force = False,
-    as_json: Json = False,
-    quiet: Quiet = False,
+    force: opt.Force = False,
+    as_json: opt.Json = False,
+    quiet: opt.Quiet = False,
 ) -> Output:
     """Export a model to ONNX, to run where there is no pairlearn.
 
@@ -150,8 +123,8 @@ def export(
 
 @app.command(cls=Command)
 def compare(
-    items: Items,
-    pairs: Pairs,
+    items: opt.Items,
+    pairs: opt.Pairs,
     *,
     models: Annotated[
         str, option("Any of linear, mlp-bn, mlp and boosting, with commas between.")
@@ -164,22 +137,22 @@ def compare(
         ),
     ] = None,
     folds: Annotated[int, option("Parts that the items are split into.")] = 3,
-    prior: Prior = None,
-    majority: Majority = None,
-    epochs: Epochs = None,
-    learning_rate: LearningRate = None,
-    confidence: Confidence = 0.95,
-    noisy: Noisy = False,
-    columns: Columns = None,
-    ignore: Ignore = None,
-    kinds: Kinds = None,
-    similarity_scale: SimilarityScale = None,
-    difference_scale: DifferenceScale = None,
-    difference_means: DifferenceMeans = None,
-    seed: Seed = 0,
-    device: Device = "auto",
+    prior: opt.Prior = None,
+    majority: opt.Majority = None,
+    epochs: opt.Epochs = None,
+    learning_rate: opt.LearningRate = None,
+    confidence: opt.Confidence = 0.95,
+    noisy: opt.Noisy = False,
+    columns: opt.Columns = None,
+    ignore: opt.Ignore = None,
+    kinds: opt.Kinds = None,
+    similarity_scale: opt.SimilarityScale = None,
+    difference_scale: opt.DifferenceScale = None,
+    difference_means: opt.DifferenceMeans = None,
+    seed: opt.Seed = 0,
+    device: opt.Device = "auto",
     out: Annotated[Path | None, option("Write the ranking: .csv.")] = None,
-    as_json: Json = False,
+    as_json: opt.Json = False,
     quiet: Annotated[bool, option("Print the best candidate alone.", "--quiet")] = False,
 ) -> Output:
     """Rank models on your own pairs by cross-validation, without labels.
@@ -190,8 +163,8 @@ def compare(
 
     For example:
       pairlearn compare items.csv pairs.csv
-      pairlearn compare items.csv pairs.csv --models linear,mlp-bn --out ranking.csv
-      pairlearn compare items.csv pairs.csv --risks likelihood-abs,sconf-abs --json
+      pairlearn compare items.csv pairs.csv --models linear,mlp-bn --out rank.csv
+      pairlearn compare items.csv pairs.csv --risks likelihood-abs,sconf-abs
 
     Exit codes: 0 done, 2 wrong request or unusable file.
     """

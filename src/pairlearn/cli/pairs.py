@@ -7,26 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+from pairlearn.cli import options as opt
 from pairlearn.cli.command import Command, Output, counted, new_app
 from pairlearn.cli.options import (
     FIGURES,
-    Columns,
-    Confidence,
-    DifferenceMeans,
-    DifferenceScale,
-    Force,
-    Ignore,
-    Json,
-    Kinds,
-    Labelled,
-    Majority,
-    Pairs,
-    Positive,
-    Prior,
-    Quiet,
-    QuietNumber,
-    Seed,
-    SimilarityScale,
     argument,
     check_new_file,
     check_positive,
@@ -45,25 +29,25 @@ app = new_app()
 
 @app.command(cls=Command)
 def check(
-    pairs: Pairs,
+    pairs: opt.Pairs,
     *,
     items: Annotated[
         Path | None,
         option("Table of items, which should have every id; their features tell more."),
     ] = None,
-    labelled: Labelled = None,
-    positive: Positive = None,
-    prior: Prior = None,
-    majority: Majority = None,
-    columns: Columns = None,
-    ignore: Ignore = None,
-    kinds: Kinds = None,
-    similarity_scale: SimilarityScale = None,
-    difference_scale: DifferenceScale = None,
-    difference_means: DifferenceMeans = None,
+    labelled: opt.Labelled = None,
+    positive: opt.Positive = None,
+    prior: opt.Prior = None,
+    majority: opt.Majority = None,
+    columns: opt.Columns = None,
+    ignore: opt.Ignore = None,
+    kinds: opt.Kinds = None,
+    similarity_scale: opt.SimilarityScale = None,
+    difference_scale: opt.DifferenceScale = None,
+    difference_means: opt.DifferenceMeans = None,
     figure: Annotated[Path | None, option("Draw the judgements: .png, .svg or .pdf.")] = None,
     notes: Annotated[bool, option("Show notes as well.", "--notes")] = False,
-    as_json: Json = False,
+    as_json: opt.Json = False,
     quiet: Annotated[bool, option("Print nothing: see exit code.", "--quiet")] = False,
 ) -> Output:
     """Check judgements: contradictions, impossible answers, annotators, prior, what they teach.
@@ -174,15 +158,15 @@ LOST = (
 
 @app.command(cls=Command)
 def split(
-    pairs: Pairs,
+    pairs: opt.Pairs,
     training: Annotated[Path, argument("Pairs to fit to: .csv or .parquet.")],
     held_out: Annotated[Path, argument("Pairs to measure with: .csv or .parquet.")],
     *,
     share: Annotated[float, option("Share of the pairs that is held out.")] = 0.25,
-    seed: Seed = 0,
-    force: Force = False,
-    as_json: Json = False,
-    quiet: Quiet = False,
+    seed: opt.Seed = 0,
+    force: opt.Force = False,
+    as_json: opt.Json = False,
+    quiet: opt.Quiet = False,
 ) -> Output:
     """Split judged pairs by their items.
 
@@ -254,13 +238,13 @@ def plan(
     ] = None,
     items: Annotated[Path | None, option("Items of the pilot, for --model.")] = None,
     model: Annotated[Path | None, option("Folder of a model, to plan by its own interval.")] = None,
-    confidence: Confidence = 0.95,
-    similarity_scale: SimilarityScale = None,
-    difference_scale: DifferenceScale = None,
-    difference_means: DifferenceMeans = None,
-    seed: Seed = 0,
-    as_json: Json = False,
-    quiet: QuietNumber = False,
+    confidence: opt.Confidence = 0.95,
+    similarity_scale: opt.SimilarityScale = None,
+    difference_scale: opt.DifferenceScale = None,
+    difference_means: opt.DifferenceMeans = None,
+    seed: opt.Seed = 0,
+    as_json: opt.Json = False,
+    quiet: opt.QuietNumber = False,
 ) -> Output:
     """Plan how many pairs, held out from training, measure an accuracy within ±WITHIN.
 
@@ -269,7 +253,7 @@ def plan(
     For example:
       pairlearn plan --within 0.02 --accuracy 0.95 --prior 0.2
       pairlearn plan --within 0.02 --accuracy 0.95 --pilot pairs.csv
-      pairlearn plan --within 0.01 --pilot held.csv --items items.csv --model model
+      pairlearn plan --within 0.01 --pilot new.csv --items items.csv --model model
 
     Exit codes: 0 done, 2 wrong request or unusable file.
     """

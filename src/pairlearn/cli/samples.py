@@ -6,18 +6,9 @@ import json
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+from pairlearn.cli import options as opt
 from pairlearn.cli.command import Command, Output, baseline, new_app
-from pairlearn.cli.options import (
-    FIGURES,
-    Force,
-    Json,
-    Quiet,
-    Seed,
-    argument,
-    check_absent,
-    check_suffix,
-    option,
-)
+from pairlearn.cli.options import FIGURES, argument, check_absent, check_suffix, option
 from pairlearn.progress import bar
 
 app = new_app()
@@ -28,8 +19,8 @@ Source = Literal["gaussians", "moons", "digits", "breast-cancer"]
 def demo(
     *,
     out: Annotated[Path, option("Where to write the figure.")] = Path("demo.png"),
-    seed: Seed = 0,
-    as_json: Json = False,
+    seed: opt.Seed = 0,
+    as_json: opt.Json = False,
 ) -> Output:
     """Learn even from odd digits from 400 judged pairs, and say how well, without labels.
 
@@ -87,11 +78,11 @@ def simulate(
         list[str] | None,
         option("KIND=SHARE: further statements, such as label=0.1; may be repeated."),
     ] = None,
-    seed: Seed = 0,
+    seed: opt.Seed = 0,
     format: Annotated[Literal["csv", "parquet"], option("Format of the tables.")] = "csv",
-    force: Force = False,
-    as_json: Json = False,
-    quiet: Quiet = False,
+    force: opt.Force = False,
+    as_json: opt.Json = False,
+    quiet: opt.Quiet = False,
 ) -> Output:
     """Make items, judged pairs and, for checking, the truth.
 
