@@ -52,8 +52,6 @@ def test_the_report_and_the_model(made: Any, tmp_path: Path) -> None:
     summary = summarise(folder, tmp_path / "model")
     counts = simulation.pairs.judgements(simulation.items).counts()
     assert summary["statements"] == counts
-    assert [summary["both"], summary["similarity_only"]] == [counts["both"], counts["similarity"]]
-    assert summary["labelled"] == 0
     assert (summary["judgements"], summary["items"], summary["features"]) == (200, 400, 2)
     assert (summary["epochs"], summary["classes"], summary["warnings"]) == (10, [-1, 1], [])
     assert summary["prior"] == pytest.approx(0.3, abs=0.1)
