@@ -88,10 +88,8 @@ exec({printed_code()!r})
 from pairlearn.risks import RISKS
 Halfway.look = ("#123456", "#abcdef", "h")
 RISKS["halfway"] = Halfway
-from pairlearn.comparison import default_methods
 from pairlearn_bench import GRIDS, Method
 from pairlearn.style import method_style
-assert default_methods()[-3:] == ("halfway-abs", "halfway-relu", "halfway-none")
 assert {{r.method for r in GRIDS["accuracy"].runs()}} >= {{"halfway-abs", "supervised"}}
 print(Method.parse("halfway-abs").title, method_style("halfway-abs").color)
 """

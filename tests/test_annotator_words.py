@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,6 @@ from pairlearn.annotators import Crowd
 from pairlearn.annotators.manner import Manner
 from pairlearn.check import check
 from pairlearn.cli import app
-from pairlearn.cli.fit_output import warnings_of
 from pairlearn.judgements import Judgements
 from pairlearn.simulation import simulate
 from pairlearn.tables import PairTable
@@ -167,23 +165,6 @@ def test_no_rule_counts_a_copy_less(rule: str) -> None:
     crowd = Crowd({name: Manner(name) for name in ("ann", "bob")}, copies={"bob": "ann"})
     (words,) = annotate_exchange._doubts(crowd, rule)
     assert words.endswith(f"The {rule} counts both: --without bob leaves the copies out")
-
-
-def test_fit_says_of_annotators_what_it_learnt_and_not_what_check_saw() -> None:
-    data: Any = SimpleNamespace(
-        items=SimpleNamespace(notes=()),
-        doubts={"leaning-annotator": "A habit of ann", "infeasible": "20%", "weights": "Weights"},
-    )
-    request: Any = SimpleNamespace(notes=(), check_command="`check`")
-    honest, leaning = Manner("ann", 50), Manner("ann", 50, lean_same=0.2, same_error=0.01)
-
-    def told(manner: Manner) -> list[str]:
-        return warnings_of(request, data, Crowd({"ann": manner}, {}), (), None)
-
-    assert told(replace(honest, random=0.0)) == ["20%", "Weights; `check` says what to do"]
-    first, second = told(replace(leaning, random=0.0))
-    assert first == "Weights; `check` says what to do"
-    assert second.startswith("leaning-annotator: a habit shifts the answers of ann, which is taken")
 
 
 def test_several_answers_to_a_pair_are_not_as_many_pairs() -> None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from pairlearn.columns import Floats, Indices, check_confidence
+from pairlearn.columns import Floats, Indices, check_confidence, check_integer
 from pairlearn.estimators.classifier import PairClassifier
 from pairlearn.estimators.parameters import check_parameters
 from pairlearn.estimators.splits import ItemKFold, item_ends
@@ -78,6 +78,8 @@ class Comparison:
         Coverage of each accuracy's interval, and of all intervals of differences together.
     warnings : tuple of str
         Reasons to doubt the ranking.
+    estimators : tuple of dict
+        The fitted classifiers of each fold, by candidate.
     """
 
     rows: tuple[MethodResult, ...]
@@ -87,6 +89,7 @@ class Comparison:
     prior: float
     confidence: float
     warnings: tuple[str, ...] = ()
+    estimators: tuple[dict[str, PairClassifier], ...] = ()
 
     @property
     def best(self) -> MethodResult:
@@ -106,7 +109,9 @@ class Comparison:
 
     def to_dict(self) -> dict[str, Any]:
         """A dictionary for JSON."""
-        return {"best": self.best.name, "ties": list(self.ties), **asdict(self)}
+        fields = asdict(replace(self, estimators=()))
+        del fields["estimators"]
+        return {"best": self.best.name, "ties": list(self.ties), **fields}
 
     def __str__(self) -> str:
         lines = [f"{row.name}: {row.accuracy}{' (tie)' * row.tie}" for row in self.rows]
@@ -174,20 +179,21 @@ def compare(
     selves = ~rows.single & (rows.ends[:, 0] == rows.ends[:, 1])
     if selves.any():
         raise ValueError(f"row {int(selves.argmax())} pairs an item with itself: drop such rows")
-    parts, total = [], folds * len(chosen)
+    check_integer("folds", folds, 2)
+    parts, estimators, total = [], [], folds * len(chosen)
     splits = ItemKFold(folds, random_state=seed).split(item_ends(rows))
     for fold, (train, test) in enumerate(splits):
-        models = []
-        for number, candidate in enumerate(chosen.values(), 1):
+        models = {}
+        for number, (name, candidate) in enumerate(chosen.items(), 1):
             model = clone(candidate).set_params(preprocessor=table.features)
-            models.append(model.fit(None, rows[train]))
+            models[name] = model.fit(None, rows[train])
             if progress is not None:
                 progress(fold * len(chosen) + number, total)
-        parts.append(_scores(models, rows[test], table.features))
-    z, answers, ends, weight = (
-        np.concatenate(part, axis=number == 0)
-        for number, part in enumerate(zip(*parts, strict=True))
-    )
+        estimators.append(models)
+        parts.append(_scores([*models.values()], rows[test], table.features))
+    logits, *others = zip(*parts, strict=True)
+    z = np.concatenate(logits, axis=1)
+    answers, ends, weight = (np.concatenate(part) for part in others)
     labels = PairLabels(*answers.T, noisy=True)
     stated = [c.prior for c in chosen.values() if c.prior != "estimate"]
     # Judgements of both kinds tell the prior themselves.
@@ -199,7 +205,9 @@ def compare(
     share = evaluate(best[:, 0], best[:, 1], labels, **options).prior.value
     rough = f"only {len(ends):,} judgements tested models: the intervals are rough"
     warnings = (rough,) * (len(ends) < FEW)
-    return Comparison(ranking, len(rows), len(ends), folds, share, confidence, warnings)
+    return Comparison(
+        ranking, len(rows), len(ends), folds, share, confidence, warnings, (*estimators,)
+    )
 
 
 def _scores(

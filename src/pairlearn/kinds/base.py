@@ -128,7 +128,7 @@ class Column:
             yield row, f"{self.name} is {quote(numbers[row].item())}, not a finite number"
         if (noisy and self.noisy) or self.words:
             return
-        advice = " (noisy=True admits labels with noise)" * self.noisy
+        advice = " (noisy=True, or --noisy, admits labels with noise)" * self.noisy
         outside = ((numbers < self.low) | (numbers > self.high)) & ~np.isinf(numbers)
         percent = (numbers >= 100 * self.low) & (numbers <= 100 * self.high)
         for rows, hint in ((percent, "; looks like percent: divide by 100"), (~percent, "")):
