@@ -14,7 +14,6 @@ from model_folders import answer, run
 from pages import read_page
 from pairlearn import Judgements, PairClassifier, kinds
 from pairlearn.check import check
-from pairlearn.estimators import fit_file
 from pairlearn.plugins import load_plugin
 from pairlearn.simulation import simulate
 from pairlearn.tables import PairTable, read_items, read_pairs

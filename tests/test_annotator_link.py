@@ -427,16 +427,12 @@ def test_methods_are_compared_as_fit_would_train_them():
     # One answer a pair: that c answers something else, the features alone can tell.
     crowd = table(honest, np.tile([1.0, 0.0], (PAIRS, 1)), rng.permutation(honest))
     crowd = crowd[np.arange(len(crowd)) % PAIRS % 3 == np.repeat([0, 1, 2], PAIRS)]
-    options = {"methods": ["likelihood-abs"], "model": "linear", "epochs": 20, "folds": 2}
-    truth = []
-
-    def measure(models):
-        truth.append(np.where(models["likelihood-abs"](x) > 0, r, 1 - r).mean())
-
-    found = compare(x, None, crowd, after_fold=measure, **options)
-    assert abs(found.rows[0].accuracy.value - np.mean(truth)) < 0.03
-    assert "b: gives one answer to everything; c: answers are hardly rel" in found.warnings[0]
-    assert not compare(x, None, table(honest), **options).warnings
+    model = PairClassifier(model="linear", epochs=20, random_state=0)
+    found = compare({"linear": model}, None, crowd, preprocessor=x, folds=2)
+    truth = [
+        np.where(m["linear"].decision_function(x) > 0, r, 1 - r).mean() for m in found.estimators
+    ]
+    assert abs(found.best.accuracy.value - np.mean(truth)) < 0.03
 
 
 def test_a_table_of_one_answer_is_no_table_to_learn_from():

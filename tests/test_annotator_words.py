@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,6 @@ from pairlearn.annotators import Crowd
 from pairlearn.annotators.manner import Manner
 from pairlearn.check import check
 from pairlearn.cli import app
-from pairlearn.cli.fit_output import warnings_of
 from pairlearn.judgements import Judgements
 from pairlearn.simulation import simulate
 from pairlearn.tables import PairTable

@@ -323,6 +323,7 @@ class PairClassifier(PairPredictor):
             doubt = population.classes_against_differences(table.features, table.statements)
             if doubt is not None:
                 warnings.warn(doubt, population.KnownClassesWarning, stacklevel=3)
+        self.contradicted_ = doubt is not None
         rows = table.rows(self.labelled_weight)
         if model_of(self) == NETWORK and self.model == "auto":
             self.model_ = choose_model(self, table, rows)

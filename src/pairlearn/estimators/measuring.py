@@ -154,6 +154,8 @@ def fit_and_measure(
             measured = _measure(first, table, holdout, seed, prior, progress, checkpoints.measure)
     with training_bar("2/2 to save" if holdout else "to save") as progress:
         fit_table(classifier, table, progress, checkpoints.fit)
+    if isinstance(measured, Measured) and classifier.contradicted_:
+        return either_way(measured.range, EITHER_CLASSES)
     if isinstance(measured, Measured) and (text := _on_either_side(measured, classifier)):
         return text
     if isinstance(measured, Measured) and (who := _believed_once(first, classifier)):

@@ -303,7 +303,7 @@ def refuse_divergence(epochs: int, row: dict[str, float]) -> None:
     if not abs(row["risk"]) < DIVERGED:
         raise DivergedError(
             f"training diverged: the loss is {row['risk']:.3g} in epoch {row['epoch']:.0f} of "
-            f"{epochs}; try a lower learning_rate="
+            f"{epochs}; try a lower learning rate (learning_rate=, or --learning-rate)"
         )
 
 
