@@ -12,7 +12,7 @@ from pairlearn.cli.command import register
 from pairlearn.cli.evaluate import evaluate, report
 from pairlearn.cli.fit import fit
 from pairlearn.cli.models import compare, export, predict
-from pairlearn.cli.pairs import check, plan, prior, split
+from pairlearn.cli.pairs import check, plan, split
 from pairlearn.cli.plugins import Root
 from pairlearn.cli.samples import demo, simulate
 from pairlearn.plugins import load_plugin
@@ -50,7 +50,7 @@ def options(
         load_plugin(path)
 
 
-register(app, demo, simulate, check, prior, split, fit, evaluate)
+register(app, demo, simulate, check, split, fit, evaluate)
 register(app, report, compare, predict, plan, export)
 app.info.cls = Root
 
