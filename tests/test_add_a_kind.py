@@ -121,7 +121,6 @@ def files(tmp_path: Path) -> tuple[Path, Path]:
         ("fit", "ITEMS", "PAIRS", "--out", "OUT", "--model", "linear", "--epochs", 5),
         ("compare", "ITEMS", "PAIRS", "--methods", "likelihood-abs", "--model", "linear",
          "--epochs", 5, "--folds", 2),
-        ("prior", "PAIRS", "--majority", "negative"),
         ("plan", "--within", 0.1, "--accuracy", 0.9, "--pilot", "PAIRS"),
         ("split", "PAIRS", "OUT/training.csv", "OUT/held_out.csv"),
         ("evaluate", "MODEL", "ITEMS", "PAIRS"),

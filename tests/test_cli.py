@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import warnings
 from collections.abc import Iterator

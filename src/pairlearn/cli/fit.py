@@ -154,7 +154,8 @@ def fit(
     from pairlearn.estimators.exchanged import CONTRADICTED
     from pairlearn.estimators.measuring import FitCheckpoints, Measured
     from pairlearn.tables.item_files import digest
-    from pairlearn.training.ranks import joined_ranks, local_device
+    from pairlearn.training.devices import local_device
+    from pairlearn.training.ranks import joined_ranks
 
     classifier = _classifier(
         model=model, annotators=annotators, unjudged=unjudged, labelled_weight=labelled_weight,
