@@ -149,9 +149,9 @@ class Fleet:
             so_far = json.loads(str(state["so_far"]))
             risks = so_far["risks"]
             measured = [{n: np.array(a) for n, a in row.items()} for row in so_far["measured"]]
-        for epoch, risk in enumerate(risks, 1):
-            if progress is not None:
-                progress(epoch, risk)
+        if progress is not None:
+            for epoch, value in enumerate(risks, 1):
+                progress(epoch, value)
 
         def keep(*, last: bool = False) -> None:
             if saved is not None and (last or saved.due()):

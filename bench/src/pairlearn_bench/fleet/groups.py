@@ -226,6 +226,6 @@ class Batches:
         weight = np.pad(np.ones(self.pairs), (0, padding))
         positions = torch.from_numpy(np.pad(order, ((0, 0), (0, padding))))
         size, like = self.batch_size, self.values[0]
-        chosen = positions.to(like.device).split(size, 1)
-        weights = torch.from_numpy(weight).to(like).split(size)
+        chosen = torch.split(positions.to(like.device), size, 1)
+        weights = torch.split(torch.from_numpy(weight).to(like), size)
         self._next = {epoch: [*zip(chosen, weights, strict=True)]}

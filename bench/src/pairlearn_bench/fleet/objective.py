@@ -62,7 +62,8 @@ class FleetObjective(Objective):
 def _over_its_rows(group: Group, m: int) -> Risk:
     """A member's risk, bound to the values and weights of its rows."""
     member = group.members[m]
-    return member.risk.over(*member.values(), sum(group.columns) if len(group.columns) else None)
+    u, v = member.values()
+    return member.risk.over(u, v, sum(group.columns) if len(group.columns) else None)
 
 
 def _priors(groups: Sequence[Group], name: str) -> Tensor | None:

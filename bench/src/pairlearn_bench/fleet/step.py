@@ -41,7 +41,7 @@ class Step:
         compiled_pairs: int | None = None,
     ) -> None:
         self.network, self.objective = network, objective
-        self.parameters = dict(network.named_parameters())
+        self.parameters: Operands = dict(network.named_parameters())
         self.adam = FleetAdam(list(self.parameters.values()), learning_rate, weight_decay)
         with torch.no_grad():
             operands = network.operands(self.parameters)
