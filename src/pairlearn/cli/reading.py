@@ -16,8 +16,10 @@ if TYPE_CHECKING:
     from pairlearn.tables.cells import ColumnChoice
     from pairlearn.tables.scales import Scale
 
-RANGES = {"similarity-range", "difference-range"}
+RANGES = {"out-of-range"}
 """Findings that ``--noisy`` admits."""
+MEANING = {*RANGES, "other-scale", "comparisons", "upside-down"}
+"""Findings about what the numbers mean, which stop every command."""
 
 
 def column_choice(columns: str | None, ignore: str | None, kinds: str | None) -> ColumnChoice:
@@ -89,15 +91,11 @@ class Reading:
 
     def checked(self, path: Path, *, noisy: bool, prior: float | None = None) -> PairTable:
         """Read judgements, and refuse those whose numbers mean something else."""
-        from pairlearn.check.answers import check_meaning
+        from pairlearn.check import check
         from pairlearn.tables import read_pairs
 
         table, settled = self.table(path), self.settled(noisy=noisy)
-        errors = [
-            finding
-            for finding in check_meaning(table, prior)
-            if finding.severity == "error" and finding.code not in settled
-        ]
+        errors = check(table, prior=prior, codes=MEANING - settled).of("error")
         for finding in errors:
             if finding.code not in RANGES:
                 raise ValueError(f"{path}: {finding.code}: {finding.message}")

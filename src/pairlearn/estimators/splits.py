@@ -305,3 +305,8 @@ class ItemKFold:
 
     def __repr__(self) -> str:
         return f"ItemKFold(n_splits={self.n_splits}, random_state={self.random_state})"
+
+
+def item_ends(rows: Judgements) -> Indices:
+    """Both items of every row; a single one stands for both."""
+    return np.where(rows.ends < 0, rows.ends[:, :1], rows.ends)
