@@ -6,7 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from pairlearn.columns import Floats, Indices
+from pairlearn.columns import Floats, Indices, Mask
+from pairlearn.judgements import Judgements
+
+LEAST = 10
+"""Differences that a ranking of items takes."""
+FOLDS, ROWS = 5, 1000
+"""Folds of the linear score, and most rows that it is fitted to."""
+CHANCE = 0.005
+"""Probability to call ranks reversed by chance: five items of each class suffice."""
 
 
 def linear_scores(
@@ -42,10 +50,56 @@ def linear_scores(
     return scores
 
 
-def standardised(features: Any) -> Floats:
-    """Features (m, ...) as (m, d) with mean 0 and variance 1, 0 where missing."""
-    x = np.asarray(features, np.float64).reshape(len(features), -1)
-    known = ~np.isnan(x)
-    count = known.sum(0).clip(1)
-    x = np.where(known, x - np.where(known, x, 0).sum(0) / count, 0)
-    return np.asarray(x / (np.sqrt(np.square(x).sum(0) / count) + 1e-12))
+def against_classes(judged: Judgements, features: Any = None) -> float | None:
+    """Share of couples of known classes that differences and preferences rank the wrong way round.
+
+    None unless it is clearly above a half: then everybody has left and right exchanged, or the
+    classes are. Items are ranked by a linear score of the features, or without them by the mean
+    difference of the pairs that they are in.
+
+    Examples
+    --------
+    >>> ends = np.arange(40).reshape(-1, 2)
+    >>> c = np.tile([0.6, -0.6], 10)
+    >>> y = (np.stack([-c, c], 1) > 0).ravel()
+    >>> judged = Judgements.from_columns(ends, {"difference": c})
+    >>> for classes in (y, ~y):
+    ...     known = Judgements.about_items("label", np.arange(12), classes[:12])
+    ...     print(against_classes(Judgements.concatenate([judged, known])))
+    None
+    1.0
+    """
+    sided = judged.has("difference") | judged.has("preference")
+    rows, classes = judged[sided & (judged.ends[:, 0] != judged.ends[:, 1])], judged[judged.known]
+    if len(rows) < LEAST or len(np.unique(classes.u)) < 2:
+        return None
+    c = np.where(rows.has("difference"), rows.v, rows.u)
+    items = classes.ends[:, 0]
+    if features is None or not np.asarray(features[:1]).size:
+        total, count = np.zeros((2, int(max(rows.ends.max(), items.max())) + 1))
+        np.add.at(total, rows.ends, np.stack([-c, c], 1))
+        np.add.at(count, rows.ends, 1)
+        scores, seen = total[items] / count[items].clip(1), count[items] > 0
+        return reversed_share(scores[seen], classes.u[seen] > 0.5)
+    ends = np.concatenate([rows.ends, np.stack([items, items], 1)])
+    weight = np.r_[np.ones(len(rows)), np.zeros(len(items))]
+    used, places = np.unique(ends, return_inverse=True)
+    x = np.nan_to_num(np.asarray(features[used], np.float64).reshape(len(used), -1))
+    x = (x - x.mean(0)) / (x.std(0) + 1e-12)
+    c = np.r_[c - c.mean(), np.zeros(len(items))]
+    scores = linear_scores(x, places.reshape(-1, 2), c, weight, FOLDS, ROWS)
+    return reversed_share(scores[len(rows) :, 0], classes.u > 0.5)
+
+
+def reversed_share(scores: Floats, positive: Mask) -> float | None:
+    """Share of couples of two classes that scores rank the wrong way round.
+
+    None unless it is clearly above a half, by the rank-sum test.
+    """
+    if len(np.unique(positive)) < 2:
+        return None
+    from scipy.stats import mannwhitneyu
+
+    n, m = int(positive.sum()), int((~positive).sum())
+    test = mannwhitneyu(scores[positive], scores[~positive], alternative="less")
+    return 1 - float(test.statistic) / (n * m) if test.pvalue < CHANCE else None

@@ -122,7 +122,7 @@ class Request(Reading):
         """Reasons why the model may have the classes exchanged."""
         from pairlearn.estimators.exchanged import side_doubts
 
-        return side_doubts(self.classifier, held.table.judgements(held.items))
+        return side_doubts(self.classifier)
 
     def doubts(self, held: HeldPairs, evaluation: Evaluation) -> list[str]:
         """Other warnings about an evaluation."""
