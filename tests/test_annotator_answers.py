@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from pairlearn.annotators.crowd import rough_log_odds
 from sklearn.base import clone
 
 from pairlearn import PairClassifier, PairLabels
 from pairlearn.annotators import Crowd
 from pairlearn.annotators import answers as module
 from pairlearn.annotators.answers import Answers, untouched
-from pairlearn.annotators.crowd import rough_log_odds
 from pairlearn.columns import Floats, Indices
 from pairlearn.estimators import cross_fitting
 from pairlearn.judgements import Judgements

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from pairlearn.annotators.link import Link
 
 from pairlearn import PairClassifier, PairLabels
 from pairlearn.annotators import Answers, Crowd, Manner, fair, learn_link, scale_of
-from pairlearn.annotators.link import Link
 from pairlearn.comparison import compare
 from pairlearn.evaluation import plausible
 from pairlearn.judgements import Judgements

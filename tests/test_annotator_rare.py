@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from pairlearn.annotators.crowd import learn_with_items, rough_log_odds
 
 from pairlearn import PairClassifier, PairLabels
 from pairlearn.annotators import Answers, Crowd, fair, learn_link
 from pairlearn.annotators.answers import constant_people
-from pairlearn.annotators.crowd import learn_with_items, rough_log_odds
 from pairlearn.check import check
 from pairlearn.judgements import Judgements
 from pairlearn.tables import PairTable

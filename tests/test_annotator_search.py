@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from pairlearn.annotators.crowd import rough_log_odds
+from pairlearn.annotators.link import Link, expect, of_ends
 from scipy.stats import norm
 
 from pairlearn.annotators import Answers, Manner, fair, learn_link
-from pairlearn.annotators.crowd import rough_log_odds
-from pairlearn.annotators.link import Link, expect, of_ends
 from pairlearn.annotators.scale import POSTERIORS, SIZE
 from pairlearn.judgements import Judgements
 from pairlearn.labels import PairLabels

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from pairlearn.annotators.measurement import fair
+from pairlearn.annotators.sides import against_classes, sides_of
 
 from model_folders import answer, run
 from pairlearn import PairClassifier, PairLabels
-from pairlearn.annotators.measurement import fair
-from pairlearn.annotators.sides import against_classes, sides_of
 from pairlearn.check import check
 from pairlearn.estimators.cross_fitting import SidesWarning, decide_sides, learn_annotators
 from pairlearn.estimators.measuring import FitCheckpoints, Measured, fit_and_measure

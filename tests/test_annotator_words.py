@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from pairlearn.annotators.manner import Manner
 from typer.testing import CliRunner
 
 from pairlearn import PairClassifier, PairLabels
 from pairlearn.annotators import Crowd
-from pairlearn.annotators.manner import Manner
 from pairlearn.check import check
 from pairlearn.cli import app
 from pairlearn.cli.fit_output import warnings_of

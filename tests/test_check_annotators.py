@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from pairlearn.annotators.measurement import fair
 
 from pairlearn import PairClassifier, PairLabels
 from pairlearn.annotators import Crowd
-from pairlearn.annotators.measurement import fair
 from pairlearn.check import check
 from pairlearn.judgements import Judgements
 from pairlearn.simulation import simulate

@@ -17,10 +17,6 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
-from pairlearn.annotators.answers import untouched
-from pairlearn.annotators.crowd import words_of
-from pairlearn.annotators.measurement import fair
-from pairlearn.annotators.sides import with_sides_right
 from pairlearn.columns import Floats, check_confidence, check_integer
 from pairlearn.estimators import parameters, population
 from pairlearn.estimators.classifier import PairClassifier
@@ -272,19 +268,16 @@ def _corrected(table: Table, classifier: PairClassifier, seed: int) -> tuple[Tab
     ready = replace(table, features=_prepared(table), seed=_seed(seed, "annotators", 0))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        _, manners = learn_annotators(classifier, ready)
+        _, annotators = learn_annotators(classifier, ready)
     notes = [str(warning.message) for warning in caught]
-    if classifier.annotators != "ideal":
-        table = replace(table, judged=table.judged[~untouched(table.judged)[0]])
-    if not manners:
-        return table, notes
-    rivals = sum((getattr(warning.message, "groups", ()) for warning in caught), ())
-    habits = {m.name or "the annotator": words_of(m, rivals) for m in manners if not m.honest}
-    if said := "; ".join(map(": ".join, habits.items())):
-        notes.append(f"answers are corrected before methods are compared; {said}")
-    soft, rest = table.judged[table.judged.soft], table.judged[~table.judged.soft]
-    parts = [fair(manners, soft), with_sides_right(rest, manners)]
-    return replace(table, judged=Judgements.concatenate(parts)), notes
+    habits = [
+        f"{person.name or 'the annotator'}: {person.sentence()}"
+        for person in annotators.people
+        if not person.ideal
+    ]
+    if habits:
+        notes.append(f"answers are corrected before methods are compared; {'; '.join(habits)}")
+    return replace(table, judged=annotators.correct(table.judged)), notes
 
 
 def _prepared(table: Table) -> NDArray[np.float32]:

@@ -222,8 +222,11 @@ class Annotator:
         if self.scale == "hard":
             outcome = outcome_of(values)
             counts = np.stack([honest[outcome == k].sum(0) for k in range(len(HARD) + 1)], 1)
-            means = [self._mean(1 - side, self.leans[1 - side]), self._mean(side, leans[:, None])]
-            same, right = means if side else means[::-1]
+            fixed, moved = (
+                self._mean(1 - side, self.leans[1 - side]),
+                self._mean(side, leans[:, None]),
+            )
+            same, right = (fixed, moved) if side else (moved, fixed)
             gain = (np.log(outcome_chances(same, right)) * counts).sum((-1, -2)) - cost
             changed: dict[str, Any] = {f"lean_{word}": float(leans[gain.argmax()])}
             return replace(self, **changed)

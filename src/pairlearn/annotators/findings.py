@@ -89,31 +89,37 @@ def untouched_rows(judged: Judgements) -> Any:
 
 
 def _one_answer(answers: Answers) -> Iterator[AnnotatorFinding]:
-    """Annotators who give one answer to everything, where the others' answers vary."""
+    """Annotators who give one answer to everything, or always one similarity or difference.
+
+    Where the others' answers vary that is no chance; where there are no others it is in any case
+    nothing to learn from.
+    """
     from scipy.special import bdtrc  # slow to import
 
-    _, codes = np.unique(np.nan_to_num(answers.values, nan=9), axis=0, return_inverse=True)
-    codes = codes.ravel()
-    for name, rows in zip(answers.names, answers.each, strict=True):
-        if len(rows) < SHARED or len(np.unique(codes[rows])) > 1:
-            continue
-        others = np.delete(codes, rows)
-        usual = (np.count_nonzero(others == codes[rows[0]]) + 1) / (len(others) + 2)
-        chance = float(bdtrc(len(rows) - 1, len(rows), usual))
-        if chance > CHANCE / len(answers.names) and len(others):
-            continue
-        s, c = answers.values[rows[0]]
-        said = " and ".join(
-            f"{word} {value:g}" for word, value in (("similarity", s), ("difference", c))
-            if not np.isnan(value)
-        )  # fmt: skip
-        yield AnnotatorFinding(
-            "constant-annotator",
-            (name,),
-            f"{_whose(name)} {len(rows):,} answers are all {said}: they say nothing about the "
-            "pairs. Ask again, or leave them out",
-            {"answers": len(rows), "chance": chance},
-        )
+    named_before: set[str] = set()
+    for code, columns in (("annotator", [0, 1]), ("similarity", [0]), ("difference", [1])):
+        values = answers.values[:, columns]
+        given = np.asarray(~np.isnan(values).all(1))
+        codes = np.unique(np.nan_to_num(values, nan=9), axis=0, return_inverse=True)[1].ravel()
+        for name, rows in zip(answers.names, answers.each, strict=True):
+            own = rows[given[rows]]
+            if len(own) < SHARED or len(np.unique(codes[own])) > 1 or name in named_before:
+                continue
+            others = codes[given & (answers.who != answers.who[own[0]])]
+            usual = (np.count_nonzero(others == codes[own[0]]) + 1) / (len(others) + 2)
+            chance = float(bdtrc(len(own) - 1, len(own), usual))
+            if chance > CHANCE / len(answers.names) and len(others):
+                continue
+            named_before |= {name} if code == "annotator" else set()
+            words = ("similarity", "difference")
+            said = " and ".join(f"{words[k]} {answers.values[own[0], k]:g}" for k in columns)
+            yield AnnotatorFinding(
+                f"constant-{code}",
+                (name,),
+                f"{_whose(name)} {len(own):,} answers all have {said}, which says nothing about "
+                "the pairs. Check that these are the right columns, and ask again",
+                {"answers": len(own), "chance": chance},
+            )
 
 
 def _untouched(answers: Answers) -> Iterator[AnnotatorFinding]:

@@ -6,16 +6,13 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn import kinds
-from pairlearn.annotators.answers import untouched
-from pairlearn.annotators.crowd import Crowd
-from pairlearn.annotators.scale import AnswerScale, scale_of
+from pairlearn.annotators import AnnotatorFinding, Annotators, AnswerScale, findings, scale_of
 from pairlearn.check.findings import Finding, about_people, finding
 from pairlearn.columns import Floats, Indices, Mask, find_rows
 from pairlearn.dependence import Dependence, components
@@ -40,8 +37,9 @@ CLEAR = 2.0
 """Standard errors by which known classes must be alike to most items, or unlike."""
 LARGE, LEAST_LARGE = 0.6, 3
 """Differences that nearly determine the similarity, and how many must contradict it."""
-EXPLAINING = {"outlying-annotator", "leaning-annotator"}
-"""Findings about annotators that explain answers which are not feasible."""
+MANY_GUESSES, LEAN = 0.15, 0.05
+"""Share of guesses, and lean, that are reported if they are significant: what an accuracy without
+labels would notice."""
 SLACK = 1.1
 """How far mean |c| may be above its bound: noise of σ = ½ raises it by 3%."""
 
@@ -176,46 +174,31 @@ class Answers:
         return Judgements.from_columns(self.ends, columns, annotator=self.names)
 
     @cached_property
-    def untouched(self) -> tuple[Mask, dict[str, float]]:
-        """Rows like sliders that nobody moved, and their share by annotator."""
-        rows, both = np.zeros(len(self), bool), self.has_s & self.has_c
-        columns = {"similarity": self.s[both], "difference": self.c[both]}
-        judged = Judgements.from_columns(self.ends[both], columns, annotator=self.names[both])
-        rows[both], shares = untouched(judged)
-        return rows, shares
+    def people(self) -> Annotators:
+        """How each annotator answers, where the table names several."""
+        return Annotators.learn(self.judgements) if len(self.annotators) > 1 else Annotators()
 
     @cached_property
-    def crowd(self) -> Crowd:
-        """How each annotator answers."""
-        oriented = self.has_c.any() or self.preference.any()  # else features tell nothing
-        known = self.statements[self.statements.known]
-        return Crowd.of(self.judgements, self.features if oriented else None, known)
+    def about_people(self) -> list[AnnotatorFinding]:
+        """Findings about annotators."""
+        return findings(self.judgements)
 
     @cached_property
     def useful(self) -> Mask:
-        """Rows of annotators whose answers are neither constant nor random; else all rows."""
-        if len(self.annotators) < 2:
-            return np.ones(len(self), bool)
-        manners, rivals = self.crowd.manners, self.crowd.rivalling
-        useless = {name for name, manner in manners.items() if not manner.useful}
-        kept = ~np.isin(self.names, list(useless.difference(rivals)))
+        """Rows of annotators whose answers tell something about the pairs; else all rows."""
+        useless = [person.name for person in self.people.people if not person.informative]
+        kept = ~np.isin(self.names, useless)
         return kept if kept.any() else ~kept
 
     @cached_property
     def whole(self) -> Mask:
-        """Rows with both judgements, of people who do not always give the same."""
-        return self.has_s & self.has_c & ~self._fixed("similarity") & ~self._fixed("difference")
-
-    def _fixed(self, question: str) -> Mask:
-        """Rows of people whose similarity, or difference, is always the same."""
-        names = [m.name for m in self.crowd.manners.values() if m.fixed == question]
-        return np.isin(self.names, names)
+        """Rows with both judgements."""
+        return self.has_s & self.has_c
 
     @cached_property
     def comparable(self) -> Mask:
         """Rows whose similarity tells how frequent the classes are."""
-        varies = self.has_s & ~self._fixed("similarity")
-        return varies & ~self.self_pairs & self.useful & ~self.untouched[0]
+        return self.has_s & ~self.self_pairs & self.useful
 
     def implied_prior(
         self, majority: Literal["positive", "negative"], confidence: float = 0.95
@@ -270,6 +253,31 @@ class Answers:
         rows = both[outside]
         over = wrong.similarity > 1 - np.abs(wrong.difference) + TOLERANCE
         return Infeasible(rows, rows[over], rows[~over], _distances(wrong))
+
+
+def outlying(annotators: Annotators) -> list[str]:
+    """Annotators with many guesses."""
+    return [
+        person.name
+        for person in annotators.people
+        if person.guesses - 2 * person.guesses_error > MANY_GUESSES
+    ]
+
+
+def leaning(annotators: Annotators) -> list[str]:
+    """Annotators with a lean."""
+    return [
+        person.name
+        for person in annotators.people
+        if person.informative
+        and any(
+            abs(lean) > LEAN + 2 * error
+            for lean, error in (
+                (person.lean_same, person.lean_same_error),
+                (person.lean_right, person.lean_right_error),
+            )
+        )
+    ]
 
 
 def check_meaning(table: PairTable, prior: float | None = None) -> list[Finding]:
@@ -361,13 +369,10 @@ def check_feasibility(answers: Answers, infeasible: Infeasible) -> Iterator[Find
     wrong, both = len(infeasible.rows), int(answers.whole.sum())
     if wrong:
         far, leans = int((infeasible.distance > FAR).sum()), list(leans_of(answers, infeasible))
-        explained = EXPLAINING.intersection(d.code for d in answers.crowd.doubts())
+        explained = outlying(answers.people) or leaning(answers.people)
         cause = " Noise does this; training corrects for noise that is right on average."
         if leans or explained:
-            # Where the table names nobody, no other finding tells of guesses.
-            named = leans or len(answers.annotators)
-            told = "see the next findings" if named else answers.crowd.words("")
-            cause = f" Somebody who leans or guesses gives such answers: {told}."
+            cause = " Leans and guesses give such answers: see the next findings."
         yield finding(
             "infeasible",
             infeasible.rows,
@@ -396,7 +401,7 @@ def leans_of(answers: Answers, infeasible: Infeasible) -> Iterator[Finding]:
     where |c| is large: the region is a strip of width (1 − |c|)²/2, and 0 is as low as it gets.
     Somebody who is too sure of similarities has rows above where |c| is small.
     """
-    explained = {*chain(*(d.names for d in answers.crowd.doubts() if d.code in EXPLAINING))} - {""}
+    explained = {*outlying(answers.people), *leaning(answers.people)}
     others, large = ~np.isin(answers.names, [*explained]), np.abs(answers.c) >= 0.5
     above, below = (rows[(others & large)[rows]] for rows in (infeasible.above, infeasible.below))
     sure = infeasible.above[(others & ~large)[infeasible.above]]

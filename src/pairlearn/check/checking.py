@@ -125,7 +125,7 @@ def check(
     return CheckReport(
         tuple(findings),
         _summary(answers, infeasible, implied),
-        crowd=answers.crowd if readable and len(answers.annotators) else None,
+        people=answers.people if readable and len(answers.annotators) else None,
         statements=answers.statements.counts(),
     )
 

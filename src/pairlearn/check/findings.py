@@ -14,8 +14,8 @@ from typing import Any, Literal
 
 import numpy as np
 
+from pairlearn.annotators import Annotators
 from pairlearn.annotators.answers import listed
-from pairlearn.annotators.crowd import Crowd
 from pairlearn.prior import PriorEstimate
 
 Severity = Literal["error", "warning", "note"]
@@ -104,7 +104,7 @@ class Summary:
 class CheckReport:
     """The result of `check`: errors first, then warnings, then notes; and the table in numbers.
 
-    ``crowd`` describes how the annotators answer, where that is known, and ``statements`` counts
+    ``people`` are how the annotators answer, where that is known, and ``statements`` counts
     the statements of each kind.
 
     Examples
@@ -118,7 +118,7 @@ class CheckReport:
 
     findings: tuple[Finding, ...]
     summary: Summary
-    crowd: Crowd | None = None
+    people: Annotators | None = None
     statements: Mapping[str, int] = field(default_factory=dict)
 
     @property

@@ -20,7 +20,7 @@ from pairlearn.cli.command import (
     as_options,
     command,
 )
-from pairlearn.cli.fit_output import crowd_of, summary_of, text_of, warnings_of
+from pairlearn.cli.fit_output import summary_of, text_of, warnings_of
 from pairlearn.cli.options import (
     Columns,
     OptionalCount,
@@ -307,13 +307,12 @@ def fit(
     if contradicted and isinstance(measured, Measured):
         measured = either_way(measured.range, EITHER_CLASSES)
     accuracy = measured.to_dict() if isinstance(measured, Measured) else None
-    crowd = crowd_of(classifier, caught)
-    warned = warnings_of(request, data, crowd, caught, accuracy)
+    warned = warnings_of(request, data, classifier, caught, accuracy)
     if isinstance(measured, Measured) and measured.doubt is not None:
         warned.append(measured.doubt)
     summary = {
         "model": str(out),
-        **summary_of(classifier, data, crowd),
+        **summary_of(classifier, data),
         "seconds_in_all": time.perf_counter() - start,
         "accuracy": accuracy,
         "not_measured": as_options(measured) if isinstance(measured, str) else None,

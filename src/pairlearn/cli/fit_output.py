@@ -9,7 +9,6 @@ from pairlearn.cli.command import NO_RANGE, as_options, baseline, counted, narro
 from pairlearn.cli.pairs import by_kind
 
 if TYPE_CHECKING:
-    from pairlearn.annotators import Crowd
     from pairlearn.cli.fit import Request, TrainingData
     from pairlearn.estimators import PairClassifier
 
@@ -17,61 +16,37 @@ SHOWN = 3
 """Annotators with the same habits that are named."""
 FEW = 10
 """Pairs under which an accuracy says little."""
-HABITS = ("answers", "guesses", "lean_same", "lean_right", "confidence", "spread")
+HABITS = ("answers", "guesses", "lean_same", "lean_right", "spread_same", "spread_right", "scale")
 """Attributes of each annotator in the JSON."""
 REPEATED_BY_TRAINING = {
     "PriorMismatchWarning": {"prior-disagrees", "majority-unclear"},
     "FewPairsWarning": {"few-pairs"},
-    "UntouchedWarning": {"untouched"},
     "KnownClassesWarning": {"contradicted-classes"},
-    "RivalsWarning": {"rival-annotators"},
-    "SidesWarning": {"reversed-annotator", "contrary-annotators"},
 }
 """Findings of which the training itself warns, with the remedy."""
-LEARNT = {
-    "outlying-annotator": "many answers of {names} do not fit the pairs, and count less or not at "
-    "all: talk to them",
-    "leaning-annotator": "a habit shifts the answers of {names}, which is taken back: ask how the "
-    "question was understood",
-}
-"""What to say where training itself finds what `check` finds."""
-SUPERSEDED = {*LEARNT, "leaning-similarity", "rival-annotators"}
-"""Findings of `check` that training knows better, once it has learnt how annotators answer.
-Habits and guesses also explain answers that are not feasible."""
-
-
-def crowd_of(classifier: PairClassifier, caught: Sequence[Any]) -> Crowd:
-    """The annotators as training learnt them, and the rivals whom it warned of."""
-    from pairlearn.annotators import Crowd
-
-    rivals = sum((getattr(warning.message, "groups", ()) for warning in caught), ())
-    return Crowd({manner.name: manner for manner in classifier.annotators_}, {}, rivals=rivals)
+SUPERSEDED = {"outlying-annotator", "leaning-annotator", "leaning-similarity", "infeasible"}
+"""Findings of `check` that training knows better, once it has learnt how annotators answer."""
 
 
 def warnings_of(
     request: Request,
     data: TrainingData,
-    crowd: Crowd,
+    classifier: PairClassifier,
     caught: Sequence[Any],
     accuracy: dict[str, Any] | None,
 ) -> list[str]:
     """Notes about the files, findings of `check`, and warnings of the training, each once."""
-    from pairlearn.annotators.answers import listed
-
     doubts = {code: text for code, text in data.doubts.items() if code != "few-to-measure"}
-    learnt = [doubt for doubt in crowd.doubts() if doubt.code in LEARNT]
-    if crowd.manners:
-        superseded = SUPERSEDED | ({"infeasible"} if learnt else set())
-        doubts = {code: text for code, text in doubts.items() if code not in superseded}
+    if classifier.annotators_.people:
+        doubts = {code: text for code, text in doubts.items() if code not in SUPERSEDED}
     for warning in caught:
-        for code in REPEATED_BY_TRAINING.get(warning.category.__name__, ()):
+        finding = getattr(warning.message, "finding", None)
+        known = REPEATED_BY_TRAINING.get(warning.category.__name__, set())
+        for code in known if finding is None else {finding.code}:
             doubts.pop(code, None)
     texts = [*data.items.notes, *request.notes, *doubts.values()]
     if doubts:
         texts[-1] += f"; {request.check_command} says what to do"
-    for doubt in learnt:
-        names = listed([name or "the annotator" for name in doubt.names])
-        texts.append(f"{doubt.code}: {LEARNT[doubt.code].format(names=names)}")
     texts += [as_options(str(warning.message)) for warning in caught]
     if accuracy is not None and accuracy["pairs"] < FEW:
         texts.append(
@@ -81,9 +56,8 @@ def warnings_of(
     return texts
 
 
-def summary_of(classifier: PairClassifier, data: TrainingData, crowd: Crowd) -> dict[str, Any]:
+def summary_of(classifier: PairClassifier, data: TrainingData) -> dict[str, Any]:
     """Counts of the data and facts about the training, for JSON."""
-    from pairlearn.annotators.crowd import words_of
     from pairlearn.estimators.parameters import model_of
     from pairlearn.kinds import KINDS
 
@@ -106,9 +80,9 @@ def summary_of(classifier: PairClassifier, data: TrainingData, crowd: Crowd) -> 
         "seconds": sum(row["seconds"] for row in classifier.history_),
         "unjudged": classifier.unjudged_,
         "annotators": [
-            {"annotator": manner.name, "in_words": words_of(manner, crowd.rivals)}
-            | {name: getattr(manner, name) for name in HABITS}
-            for manner in classifier.annotators_
+            {"annotator": person.name, "in_words": person.sentence()}
+            | {name: getattr(person, name) for name in HABITS}
+            for person in classifier.annotators_.people
         ],
     }
 

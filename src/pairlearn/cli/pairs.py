@@ -191,8 +191,6 @@ def prior(
             "majority".format(**other)
         )
     text.append(f"from {estimate.n:,} similarities with mean {estimate.mean_similarity:.3f}")
-    if middles := int(answers.untouched[0].sum()):
-        text.append(f"without {middles:,} answers like sliders that nobody moved (see `check`)")
     if left_out:
         text.append(f"without {', '.join(left_out)}, whose answers tell nothing (see `check`)")
     warnings = [f"{text} (see `check`)" for text in prior_caveats(answers, estimate)]
