@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import chain
 
-from pairlearn.annotators.linear import against_classes
+from pairlearn.evaluation.ranking import against_classes
 from pairlearn.check.answers import Answers, leaning, leans_of, outlying
 from pairlearn.check.findings import Finding, about_people, finding
 from pairlearn.judgements import Judgements

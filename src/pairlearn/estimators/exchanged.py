@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pairlearn.annotators.linear import reversed_share
+from pairlearn.evaluation.ranking import reversed_share
 from pairlearn.columns import Floats
 from pairlearn.estimators.population import classes_against_differences
 from pairlearn.evaluation.judged import Estimate

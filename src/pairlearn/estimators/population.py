@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from scipy.special import expit, logit
 
-from pairlearn.annotators.linear import against_classes, linear_scores
+from pairlearn.evaluation.ranking import against_classes, linear_scores
 from pairlearn.columns import Floats
 from pairlearn.evaluation import Confidence, recalibrate
 from pairlearn.judgements import Judgements

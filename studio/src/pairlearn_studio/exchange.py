@@ -54,7 +54,7 @@ def aggregate(answers: Sequence[StoredAnswer], rule: Rule) -> list[StoredAnswer]
     Similarities and differences are combined separately, each over the annotators who gave one.
     The pair likelihood is linear in (s, c), so training on the mean equals training on all
     judgements with equal weights; the median is robust to single slips; "reliability" is a mean
-    weighted by `pairlearn.annotators.Annotators`. The feasible region is not convex: the mean of two
+    weighted by `Annotators.reliability`. The feasible region is not convex: the mean of two
     feasible judgements can be infeasible. It is exported unchanged, and `pairlearn check` reports
     it. Without any number, the preference of the majority counts; a tie drops the pair.
     """

@@ -153,7 +153,7 @@ MANY_GUESSES = 0.15
 class People:
     """How annotators answer, people and models alike, and what is found about them."""
 
-    annotators: Annotators = Annotators()
+    annotators: Annotators = field(default_factory=Annotators)
     findings: tuple[AnnotatorFinding, ...] = ()
 
     @property
