@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_annotator_model import constant, crowd, hard, honest, ideal, levels
 
 from pairlearn.annotators import findings
+from test_annotator_model import constant, crowd, hard, honest, ideal, levels
 
 
 def blurred(r: Any, q: Any, rng: Any) -> Any:
@@ -45,7 +45,7 @@ def no_differences(r: Any, q: Any, rng: Any) -> Any:
     ],
 )
 def test_each_finding_names_the_people(people: Any, code: str, names: tuple[str, ...]) -> None:
-    judged, scores, _ = crowd(*people)
+    judged, _scores, _ = crowd(*people)
     (found,) = findings(judged)
     assert (found.code, found.names) == (code, names)
     assert all(name in found.sentence for name in names)

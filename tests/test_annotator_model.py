@@ -96,10 +96,11 @@ def test_one_careful_person_outweighs_a_constant_and_a_random_one() -> None:
     for given in (None, scores):
         annotators = Annotators.learn(judged, given)
         careful, fixed, random = annotators.people
-        assert careful.guesses < 0.05
+        assert careful.guesses < 0.6  # alone, nothing tells consistent guesses from honest answers
         assert not fixed.informative
         assert not random.informative
         np.testing.assert_allclose(annotators.correct(judged, given).values, truth, atol=0.02)
+    assert careful.guesses < 0.05  # with scores
     assert annotators.describe("p1") == "gives one answer to everything"
 
 
@@ -122,7 +123,7 @@ def test_standard_errors_cover() -> None:
 
 
 def test_correct_gives_one_statement_per_pair_and_keeps_other_kinds() -> None:
-    judged, scores, _ = crowd(ideal, guessing)
+    judged, _scores, _ = crowd(ideal, guessing)
     known = Judgements.about_items("label", [0, 1], [1, 0])
     table = Judgements.concatenate([judged, known])
     corrected = Annotators.learn(table).correct(table)
@@ -141,7 +142,7 @@ def test_the_order_of_items_does_not_matter() -> None:
 
 
 def test_answers_without_a_name_are_those_of_the_only_annotator() -> None:
-    judged, _, truth = crowd(partial(leaning, by=(0.15, 0.0)))
+    judged, _, _truth = crowd(partial(leaning, by=(0.15, 0.0)))
     annotators = Annotators.learn(judged)
     nameless = Judgements(judged.ends, judged.kind, judged.values)
     named, taken = (annotators.correct(table).values for table in (judged, nameless))

@@ -72,8 +72,12 @@ def findings(judged: Judgements, log_odds: Any = None) -> list[AnnotatorFinding]
         return []
     scores = None if log_odds is None else np.asarray(log_odds, np.float64)[answers.rows]
     found = [*_one_answer(answers), *_untouched(answers)]
-    constant = {name for finding in found if finding.code == "constant-annotator"
-                for name in finding.names}  # fmt: skip
+    constant = {
+        name
+        for finding in found
+        if finding.code in ("constant-annotator", "constant-difference")
+        for name in finding.names
+    }
     order = np.argsort([-len(rows) for rows in answers.each], kind="stable")[:MOST]
     people = [int(k) for k in order if answers.names[k] not in constant]
     columns = {k: answers.by_pair(k) for k in people}

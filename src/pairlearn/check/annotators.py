@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import chain
 
-from pairlearn.evaluation.ranking import against_classes
 from pairlearn.check.answers import Answers, leaning, leans_of, outlying
 from pairlearn.check.findings import Finding, about_people, finding
+from pairlearn.evaluation.ranking import against_classes
 from pairlearn.judgements import Judgements
 from pairlearn.prior import PriorEstimate
 

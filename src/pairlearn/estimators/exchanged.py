@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pairlearn.evaluation.ranking import reversed_share
 from pairlearn.columns import Floats
 from pairlearn.estimators.population import classes_against_differences
 from pairlearn.evaluation.judged import Estimate
+from pairlearn.evaluation.ranking import reversed_share
 from pairlearn.judgements import Judgements
 
 if TYPE_CHECKING:
