@@ -103,7 +103,7 @@ def _one_answer(answers: Answers) -> Iterator[AnnotatorFinding]:
     named_before: set[str] = set()
     for code, columns in (("annotator", [0, 1]), ("similarity", [0]), ("difference", [1])):
         values = answers.values[:, columns]
-        given = np.asarray(~np.isnan(values).all(1))
+        given = np.asarray(~np.isnan(values).any(1))
         codes = np.unique(np.nan_to_num(values, nan=9), axis=0, return_inverse=True)[1].ravel()
         for name, rows in zip(answers.names, answers.each, strict=True):
             own = rows[given[rows]]

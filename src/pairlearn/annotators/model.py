@@ -82,18 +82,18 @@ class Annotators:
 
     Examples
     --------
-    An annotator who says "same" by 0.15 too much:
+    An annotator who favours the left one by 0.2:
 
     >>> from pairlearn.labels import PairLabels
     >>> rng = np.random.default_rng(0)
     >>> honest = PairLabels.from_posteriors(*rng.beta(0.4, 0.4, size=(2, 400)))
-    >>> values = np.stack([(honest.similarity + 0.15).clip(0, 1), honest.difference], 1)
+    >>> values = (honest.to_array() - [0, 0.2]).clip([0, -1], [1, 1])
     >>> judged = Judgements.from_pairs(np.arange(800).reshape(-1, 2), values, ["ann"] * 400)
     >>> annotators = Annotators.learn(judged)
-    >>> annotators.describe("ann")
-    'says “same” 0.15 ± 0.01 too much'
+    >>> round(annotators.people[0].lean_right, 1)
+    -0.2
     >>> corrected = annotators.correct(judged)
-    >>> bool(np.abs(corrected.u - honest.similarity).mean() < 0.02)
+    >>> bool(np.abs(corrected.v - honest.difference).mean() < 0.03)
     True
     """
 

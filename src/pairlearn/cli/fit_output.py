@@ -24,7 +24,7 @@ REPEATED_BY_TRAINING = {
     "KnownClassesWarning": {"contradicted-classes"},
 }
 """Findings of which the training itself warns, with the remedy."""
-SUPERSEDED = {"outlying-annotator", "leaning-annotator", "leaning-similarity", "infeasible"}
+SUPERSEDED = {"outlying-annotator", "leaning-annotator", "infeasible"}
 """Findings of `check` that training knows better, once it has learnt how annotators answer."""
 
 
@@ -36,7 +36,7 @@ def warnings_of(
     accuracy: dict[str, Any] | None,
 ) -> list[str]:
     """Notes about the files, findings of `check`, and warnings of the training, each once."""
-    doubts = {code: text for code, text in data.doubts.items() if code != "few-to-measure"}
+    doubts = {code: text for code, text in data.doubts.items() if code != "few-pairs"}
     if classifier.annotators_.people:
         doubts = {code: text for code, text in doubts.items() if code not in SUPERSEDED}
     for warning in caught:

@@ -13,7 +13,7 @@ import numpy as np
 
 from pairlearn.annotators import Annotator, Annotators
 from pairlearn.check import CheckReport, check, plot_plane
-from pairlearn.check.answers import Answers
+from pairlearn.check.view import TableView
 from pairlearn.columns import Floats
 from pairlearn.evaluation import (
     CalibrationCurve,
@@ -322,9 +322,9 @@ def compare_annotators(
     >>> ann.words, round(ann.model_gap, 3)
     ('too little to tell how many of the answers are guesses', 0.2)
     """
-    answers = Answers.of(table)
+    view = TableView.of(table)
     if people is None or not people.people:
-        people = Annotators.learn(answers.judgements)
+        people = Annotators.learn(view.judgements)
     gaps = np.abs(table.to_array() - model_labels(log_odds))
     return tuple(
         AnnotatorRow(
@@ -334,8 +334,8 @@ def compare_annotators(
             float(np.nanmean(gaps[mine])) if np.isfinite(gaps[mine]).any() else np.nan,
             people.find(str(name)),
         )
-        for name in answers.annotators
-        for mine in [answers.names == name]
+        for name in view.annotators
+        for mine in [view.names == name]
     )
 
 
