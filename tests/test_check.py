@@ -216,7 +216,8 @@ def honest_table(k: int) -> tuple[PairTable, dict[str, Any]]:
 
 
 ABOUT_ANNOTATORS = {
-    "constant-annotator", "constant-similarity", "constant-difference", "untouched", "copied-annotator",
+    "constant-annotator", "constant-similarity", "constant-difference", "untouched",
+    "copied-annotator",
     "reversed-annotator", "contradicted-classes", "rival-annotators",
     "outlying-annotator", "leaning-annotator",
 }  # fmt: skip

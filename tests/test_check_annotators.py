@@ -29,7 +29,7 @@ def table_of(*people: str, seed: int = 0) -> PairTable:
         elif habit == "random":
             values = np.stack([rng.random(PAIRS), rng.uniform(-1, 1, PAIRS)], 1)
         elif habit == "leaning":
-            values = values + [0.25, 0]
+            values[:, 0] += 0.25
         elif habit == "levels":
             values = np.round(4 * values) / 4
         return values.clip([0, -1], [1, 1])
@@ -52,7 +52,7 @@ def table_of(*people: str, seed: int = 0) -> PairTable:
 )
 def test_people_with_habits_are_named(people: Any, code: str, names: tuple[str, ...]) -> None:
     found = find(check(table_of(*people), precision=False), code)
-    assert found.examples == names
+    assert found.ids == names
     assert all(name in found.message for name in names)
 
 
@@ -83,4 +83,4 @@ def test_one_similarity_for_all_pairs_is_told() -> None:
 def test_the_report_describes_people() -> None:
     report = check(table_of("careful", "careful", "random"), precision=False)
     assert report.people is not None
-    assert report.people.describe("random2") == "answers are hardly related to the pairs"
+    assert "guesses" in report.people.describe("random2")
