@@ -216,8 +216,9 @@ def honest_table(k: int) -> tuple[PairTable, dict[str, Any]]:
 
 
 ABOUT_ANNOTATORS = {
-    "constant-similarity", "constant-difference", "untouched", "copied-annotator",
-    "reversed-annotator", "contrary-annotators", "contradicted-classes", "rival-annotators",
+    "constant-annotator", "constant-similarity", "constant-difference", "untouched",
+    "copied-annotator",
+    "reversed-annotator", "contradicted-classes", "rival-annotators",
     "outlying-annotator", "leaning-annotator",
 }  # fmt: skip
 """Findings about people, which the tests of annotators measure."""

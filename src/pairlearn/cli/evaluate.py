@@ -120,7 +120,7 @@ class Scoring:
         """Reasons why the model may have the classes exchanged."""
         from pairlearn.estimators.exchanged import side_doubts
 
-        return side_doubts(self.classifier, self.held.table.judgements(self.held.items))
+        return side_doubts(self.classifier)
 
     def doubts(self, evaluation: Evaluation) -> list[str]:
         """Other warnings about an evaluation."""

@@ -39,7 +39,7 @@ SETTLED_BY_LABELS = {
     "majority-unclear", "needs-majority", "needs-prior", "one-value",
 }  # fmt: skip
 """Findings that some known classes, or shares of groups, settle."""
-HABITS = ("answers", "guesses", "lean_same", "lean_right", "confidence", "spread")
+HABITS = ("answers", "guesses", "lean_same", "lean_right", "spread_same", "spread_right", "scale")
 """Attributes of each annotator in the JSON."""
 
 
@@ -320,9 +320,9 @@ def _summary(classifier: PairClassifier, data: TrainingData) -> dict[str, Any]:
         "seconds": sum(row["seconds"] for row in classifier.history_),
         "unjudged": classifier.unjudged_,
         "annotators": [
-            {"annotator": manner.name, "in_words": manner.words()}
-            | {name: getattr(manner, name) for name in HABITS}
-            for manner in classifier.annotators_
+            {"annotator": person.name, "in_words": person.sentence()}
+            | {name: getattr(person, name) for name in HABITS}
+            for person in classifier.annotators_.people
         ],
     }
 

@@ -170,8 +170,8 @@ class PairClassifier(PairPredictor):
     prior_ : float
         The prior that was used; with the likelihood, the mean of P(y = +1 | x) over the training
         instances before the shift.
-    annotators_ : list of Manner
-        How each annotator answers; empty if all were taken as ideal.
+    annotators_ : Annotators
+        How each annotator answers; without people if all were taken as ideal.
     unjudged_ : int
         Number of items without any statement that were learnt from.
     training_items_ : array of shape (m, 2)

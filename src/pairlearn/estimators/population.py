@@ -29,10 +29,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from scipy.special import expit, logit
 
-from pairlearn.annotators.linear import linear_scores
-from pairlearn.annotators.sides import against_classes
 from pairlearn.columns import Floats
 from pairlearn.evaluation import Confidence, recalibrate
+from pairlearn.evaluation.ranking import against_classes, linear_scores
 from pairlearn.judgements import Judgements
 from pairlearn.kinds import kind
 from pairlearn.labels import PairLabels

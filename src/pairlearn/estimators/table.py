@@ -12,7 +12,6 @@ import torch
 from numpy.typing import NDArray
 
 from pairlearn import kinds
-from pairlearn.annotators.sides import Sides
 from pairlearn.columns import (
     Floats,
     Indices,
@@ -60,9 +59,9 @@ class Table:
     ``features`` (N, ...) are the instances of the pairs, then the labelled ones; ``judged`` are
     statements about pairs, none of weight zero, and ``known`` labels of instances; ``classes`` are
     the negative and the positive one. ``step`` made the features, ``ids`` (N,) are names, "" if
-    unknown, and ``spare`` are instances without any statement. ``sides`` say who has left and
-    right exchanged, if that is decided. `fit` draws a ``seed`` where it is −1, and replaces
-    ``features`` by standardised ones, in the folder ``scratch`` if they are mapped from a file.
+    unknown, and ``spare`` are instances without any statement. `fit` draws a ``seed`` where it is
+    −1, and replaces ``features`` by standardised ones, in the folder ``scratch`` if they are mapped
+    from a file.
     """
 
     features: NDArray[Any]
@@ -74,7 +73,6 @@ class Table:
     seed: int = -1
     scratch: Path | None = None
     spare: Indices = field(default_factory=lambda: np.empty(0, np.int64))
-    sides: Sides | None = None
 
     @classmethod
     def of(

@@ -291,7 +291,7 @@ def status(
         "{cant_say:,} can't say, {infeasible:,} infeasible"
     )
     text = [line.format(**data), *([_overview(rows)] if rows else [])]
-    constant = {row.annotator.name for row in rows if row.manner and row.manner.constant}
+    constant = {row.annotator.name for row in rows if "one answer to everything" in row.words}
     for name, quality in data["quality"].items():
         # The column about how they answer says that all are the same.
         flags = [flag for flag in quality.flags if name not in constant or "the same" not in flag]

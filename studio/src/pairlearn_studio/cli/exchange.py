@@ -25,9 +25,9 @@ from pairlearn.cli.options import (
 from pairlearn.cli.reading import Reading, in_file
 
 if TYPE_CHECKING:
-    from pairlearn.annotators.crowd import Crowd
     from pairlearn_studio import Store, StoredAnswer
     from pairlearn_studio.exchange import PreferenceMeaning, Statement
+    from pairlearn_studio.overview import People
 
 app = new_app()
 ProjectFolder = Annotated[Path, argument("The project's folder.")]
@@ -85,7 +85,7 @@ def export(
     """
     from pairlearn.atomic import replacing
     from pairlearn_studio import exchange
-    from pairlearn_studio.overview import crowd_of
+    from pairlearn_studio.overview import people_of
 
     check_new_file(out, "pairs", (".csv", ".parquet", ".jsonl"), inputs=[], force=force)
     as_lines = out.suffix.lower() == ".jsonl"
@@ -107,7 +107,7 @@ def export(
         exported.write(out)
     if uneven and not weighted:
         typer.echo("warning: these pairs were not drawn at random; weights are left out", err=True)
-    crowd = crowd_of(answers if aggregate else [])
+    people = people_of(answers if aggregate else [])
     data: dict[str, Any] = {
         "file": str(out),
         "rows": len(kept) if as_lines else len(exported.table),
@@ -115,16 +115,16 @@ def export(
         "undecided": exported.undecided,
         "infeasible": exported.infeasible,
         "weights": weighted,
-        "reliability": crowd.weights() if aggregate == "reliability" else {},
+        "reliability": people.annotators.reliability() if aggregate == "reliability" else {},
         "mixed_in": mixed_in,
         "overruled": len(kept) - len(answers),
         "answers": asked,
         "levels": levels if asked == "graded" else {},
     }
     numbers = sum(map(exchange.in_numbers, answers)) if asked == "graded" else 0
-    warnings = [*_doubts(crowd, aggregate)]
+    warnings = [*_doubts(people, aggregate)]
     text = [_export_summary(data, numbers)]
-    text += _reliabilities(crowd) if aggregate == "reliability" else []
+    text += _reliabilities(people) if aggregate == "reliability" else []
     return Output(data, text, warnings=warnings)
 
 
@@ -153,40 +153,22 @@ def _export_summary(data: dict[str, Any], numbers: int) -> str:
     return line.format(numbers=numbers, **data)
 
 
-def _doubts(crowd: Crowd, rule: str | None) -> Iterator[str]:
-    """Warnings about annotators whom `status` marks, as far as the rule does not see to them."""
-    doubts = {doubt.code: doubt for doubt in crowd.doubts()}
-    if rivals := doubts.pop("rival-annotators", None):
-        yield (
-            f"annotators contradict each other, and either side could be right: {rivals.words}. "
-            "They count the same; look at some of these pairs yourself, or have other people "
-            "judge them"
-        )
-    if contrary := doubts.pop("contrary-annotators", None):
-        yield (
-            f"somebody has left and right exchanged: {contrary.words}. Ask who, and leave them "
-            "out (--without)"
-        )
-    if copied := doubts.pop("copied-annotator", None):
-        without = shlex.quote(",".join(copied.names))
-        yield f"{copied.words}. The {rule} counts both: --without {without} leaves the copies out"
-    names = [*dict.fromkeys(name for doubt in doubts.values() for name in doubt.names)]
+def _doubts(people: People, rule: str | None) -> Iterator[str]:
+    """Warnings about annotators whom `status` marks."""
+    yield from (finding.sentence for finding in people.findings)
+    named = {name for finding in people.findings for name in finding.names}
+    names = sorted(people.doubted - named)
     if names and rule != "reliability":
+        words = "; ".join(f"{name}: {people.annotators.describe(name)}" for name in names)
         yield (
-            f"{crowd.described(names)}. The {rule} counts these answers like all others: "
-            "--aggregate reliability counts them less, --without "
-            f"{shlex.quote(','.join(names))} leaves them out"
+            f"{words}. The {rule} counts these answers like all others: --aggregate reliability "
+            f"counts them less, --without {shlex.quote(','.join(names))} leaves them out"
         )
 
 
-def _reliabilities(crowd: Crowd) -> Iterator[str]:
-    from pairlearn.annotators.crowd import KNOWN
-
-    doubted = {name for doubt in crowd.doubts() for name in doubt.names}
-    for name, weight in crowd.weights().items():
-        note = f"; {crowd.words(name)}" if name in doubted else ""
-        if crowd.manners[name].answers < KNOWN:
-            note = f" (under {KNOWN} answers, drawn towards the mean)"
+def _reliabilities(people: People) -> Iterator[str]:
+    for name, weight in people.annotators.reliability().items():
+        note = f"; {people.annotators.describe(name)}" if name in people.doubted else ""
         yield f"  reliability of {name}: {weight:.2f}{note}"
 
 
