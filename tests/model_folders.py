@@ -12,8 +12,8 @@ from typer.testing import CliRunner, Result
 
 from pairlearn.cli import app
 from pairlearn.estimators import PairClassifier
+from pairlearn.io import ItemTable
 from pairlearn.simulation import Simulation, simulate
-from pairlearn.tables import ItemTable
 
 
 def run(*arguments: object) -> Result:

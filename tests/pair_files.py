@@ -10,7 +10,7 @@ import pyarrow
 from pyarrow import parquet
 
 from pairlearn.estimators.files import PairFile
-from pairlearn.tables import read_items
+from pairlearn.io import read_items
 
 
 def write_groups(path: Path, columns: dict[str, Any], rows: int) -> Path:

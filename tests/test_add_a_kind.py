@@ -18,12 +18,13 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from model_folders import answer, run
-from pairlearn import Judgements, PairClassifier, kinds
+from pairlearn import Judgements, PairClassifier
 from pairlearn.check import check
 from pairlearn.estimators import fit_file
+from pairlearn.io import PairTable, read_items, read_pairs, write_pairs
+from pairlearn.io.pairs import pair_columns
+from pairlearn.judgements import kinds
 from pairlearn.simulation import simulate
-from pairlearn.tables import PairTable, read_items, read_pairs, write_pairs
-from pairlearn.tables.pairs import pair_columns
 
 SOFT = ("both", "similarity", "difference")
 ROOT = Path(__file__).parents[1]

@@ -12,8 +12,8 @@ from pairlearn.annotators import Answers, Crowd, fair, learn_link
 from pairlearn.annotators.answers import constant_people
 from pairlearn.annotators.crowd import learn_with_items, rough_log_odds
 from pairlearn.check import check
+from pairlearn.io import PairTable
 from pairlearn.judgements import Judgements
-from pairlearn.tables import PairTable
 
 RARE = 0.05
 

@@ -19,8 +19,8 @@ from pairlearn.check import check
 from pairlearn.estimators.cross_fitting import SidesWarning, decide_sides, learn_annotators
 from pairlearn.estimators.measuring import FitCheckpoints, Measured, fit_and_measure
 from pairlearn.estimators.table import Table
+from pairlearn.io import ItemTable, PairTable, read_pairs, write_items, write_pairs
 from pairlearn.judgements import Judgements
-from pairlearn.tables import ItemTable, PairTable, read_pairs, write_items, write_pairs
 from test_check import codes, find
 
 NAMES = np.array(["ann", "bob", "cy", "dan", "eve"])

@@ -18,9 +18,9 @@ from pairlearn.annotators.manner import Manner
 from pairlearn.check import check
 from pairlearn.cli import app
 from pairlearn.cli.fit_output import warnings_of
+from pairlearn.io import PairTable
 from pairlearn.judgements import Judgements
 from pairlearn.simulation import simulate
-from pairlearn.tables import PairTable
 from pairlearn_studio.cli import exchange as annotate_exchange
 from studio_client import annotate
 from test_check import codes, find

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from pairlearn import PairLabels
 from pairlearn.check import CheckReport, Finding, check, expected_half_width, plot_plane
 from pairlearn.check.findings import RULES
+from pairlearn.io import ItemTable, PairTable
 from pairlearn.simulation import simulate
-from pairlearn.tables import ItemTable, PairTable
 from pairlearn_bench.simulated import add_noise
 
 NAN = math.nan

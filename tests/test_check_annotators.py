@@ -11,9 +11,9 @@ from pairlearn import PairClassifier, PairLabels
 from pairlearn.annotators import Crowd
 from pairlearn.annotators.measurement import fair
 from pairlearn.check import check
+from pairlearn.io import ItemTable, PairTable
 from pairlearn.judgements import Judgements
 from pairlearn.simulation import simulate
-from pairlearn.tables import ItemTable, PairTable
 from test_check import codes, find, table
 
 

@@ -12,7 +12,7 @@ from pairlearn import PairLabels
 from pairlearn.check import CheckReport, check
 from pairlearn.dependence import Dependence
 from pairlearn.evaluation.ends import correlated_ends
-from pairlearn.tables import ItemTable, PairTable, read_items
+from pairlearn.io import ItemTable, PairTable, read_items
 
 
 def warning(report: CheckReport) -> str:

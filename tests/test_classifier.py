@@ -13,10 +13,10 @@ from torch import nn
 from pairlearn import PairLabels
 from pairlearn.estimators import PairClassifier, PriorMismatchWarning
 from pairlearn.estimators.table import FewPairsWarning
+from pairlearn.io import ItemTable, PairTable
 from pairlearn.judgements import Judgements
 from pairlearn.models import MLP
 from pairlearn.simulation import simulate
-from pairlearn.tables import ItemTable, PairTable
 
 SLOPE = np.array([3.0, -2.0, 0.0])
 NAN = np.nan

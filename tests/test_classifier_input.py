@@ -15,8 +15,8 @@ from pairlearn import Judgements, PairLabels
 from pairlearn.check import check
 from pairlearn.cli import app
 from pairlearn.estimators import PairClassifier
+from pairlearn.io import ItemTable, PairTable, TableError
 from pairlearn.simulation import simulate
-from pairlearn.tables import ItemTable, PairTable, TableError
 
 RNG = np.random.default_rng(0)
 PAIRS = RNG.normal(size=(20, 2, 3))

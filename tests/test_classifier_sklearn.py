@@ -14,7 +14,7 @@ from sklearn.utils import get_tags
 
 from pairlearn import Judgements, PairLabels
 from pairlearn.estimators import PairClassifier, PairwiseTransformer, cross_fitting
-from pairlearn.tables import PairTable
+from pairlearn.io import PairTable
 from test_classifier import LABELS, NAN, PAIRS, ROWS, R, X, agreement, draw, linear
 
 

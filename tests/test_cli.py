@@ -17,8 +17,8 @@ from model_folders import answer, fitted, plain, run, simulated
 from pairlearn import cli
 from pairlearn.check import plan as make_plan
 from pairlearn.cli import app
+from pairlearn.io import PairTable, read_items, read_pairs, write_pairs
 from pairlearn.simulation import simulate
-from pairlearn.tables import PairTable, read_items, read_pairs, write_pairs
 
 BOTH = "left,right,similarity,difference\n"
 # mean(s) = .68, as at a prior of .2 or .8
@@ -120,7 +120,7 @@ def test_an_interrupt_ends_with_a_line(here: Path, monkeypatch: pytest.MonkeyPat
     def interrupted(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("pairlearn.tables.read_pairs", interrupted)
+    monkeypatch.setattr("pairlearn.io.read_pairs", interrupted)
     result = call("prior prior.csv")
     assert result.exit_code == 130
     assert result.stderr == "pairlearn prior: interrupted before anything was written\n"

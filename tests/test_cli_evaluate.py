@@ -16,8 +16,8 @@ from pairlearn import evaluate as evaluate_arrays
 from pairlearn.comparison import compare as compare_methods
 from pairlearn.estimators import PairClassifier
 from pairlearn.evaluation import choose_threshold, sensitivity
+from pairlearn.io import PairTable, write_pairs
 from pairlearn.simulation import Simulation, simulate
-from pairlearn.tables import PairTable, write_pairs
 
 HEADER = "left,right,similarity,difference\n"
 

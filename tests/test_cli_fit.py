@@ -13,8 +13,8 @@ import pytest
 from model_folders import answer, plain, run, simulated
 from pairlearn import progress as bars
 from pairlearn.estimators import PairClassifier
+from pairlearn.io import ItemTable, PairTable, write_items, write_pairs
 from pairlearn.simulation import Simulation, simulate
-from pairlearn.tables import ItemTable, PairTable, write_items, write_pairs
 
 QUICK = ("--model", "linear", "--epochs", 10, "--learning-rate", 0.02)
 ALONE = (*QUICK, "--holdout", 0)

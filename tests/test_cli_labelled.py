@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from model_folders import answer, plain, probability, run, simulated
-from pairlearn.tables import write_pairs
+from pairlearn.io import write_pairs
 from test_cli_evaluate import changed, evaluate, made, measures
 
 __all__ = ["made"]  # a fixture

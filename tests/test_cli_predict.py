@@ -20,8 +20,8 @@ from model_folders import answer, fitted, plain, probability, run, simulated
 from pairlearn import progress as bars
 from pairlearn.cli.models import rows_in
 from pairlearn.estimators import PairClassifier, files, predict_file
+from pairlearn.io import ItemTable, write_items
 from pairlearn.simulation import Simulation
-from pairlearn.tables import ItemTable, write_items
 
 
 @pytest.fixture(scope="module")

@@ -13,8 +13,8 @@ from pyarrow import parquet
 from typer.testing import CliRunner
 
 from pairlearn.cli import app
-from pairlearn.tables import TableError, iter_items, read_items
-from pairlearn.tables.cells import ColumnChoice
+from pairlearn.io import TableError, iter_items, read_items
+from pairlearn.io.cells import ColumnChoice
 
 
 def run(*words: object, code: int = 0) -> Any:

@@ -10,7 +10,7 @@ import pytest
 
 from pairlearn import Judgements, PairClassifier
 from pairlearn.estimators.splits import held_out_rows
-from pairlearn.kinds import KINDS
+from pairlearn.judgements.kinds import KINDS
 
 NAN = math.nan
 NAMES = [known.name for known in KINDS]

@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 
 from model_folders import answer, plain, run
-from pairlearn import Judgements, PairClassifier, kinds
+from pairlearn import Judgements, PairClassifier
 from pairlearn.estimators.measuring import FitCheckpoints, Measured, fit_and_measure
 from pairlearn.estimators.table import Table, with_groups
+from pairlearn.io import write_items, write_pairs
+from pairlearn.judgements import kinds
 from pairlearn.simulation import simulate
-from pairlearn.tables import write_items, write_pairs
 
 SOURCE = Path(kinds.__file__).parents[1]
 NEW = ("confidence", "positive", "unlabelled", "same", "comparison", "group", "triplet")

@@ -14,9 +14,9 @@ from pairlearn import Judgements, PairClassifier, PairLabels
 from pairlearn.estimators import KnownClassesWarning, PriorMismatchWarning, cross_fitting
 from pairlearn.estimators.population import guiding_prior, larger_class
 from pairlearn.evaluation import estimate_accuracy
+from pairlearn.io import ItemTable, PairTable, write_items, write_pairs
 from pairlearn.risks import PairLikelihood
 from pairlearn.simulation import simulate
-from pairlearn.tables import ItemTable, PairTable, write_items, write_pairs
 from pairlearn.training import Group, Member, Objective
 from pairlearn.training.ranks import ALONE
 from pairlearn_bench.data.sampling import sample_pairs

@@ -13,11 +13,11 @@ from pairlearn import PairLabels
 from pairlearn.estimators import PairClassifier
 from pairlearn.estimators.measuring import digest
 from pairlearn.evaluation import CalibrationCurve, Estimate
+from pairlearn.io import ItemTable, PairTable, read_pairs, write_items, write_pairs
 from pairlearn.report import build_report, compare_annotators, measure
 from pairlearn.report.figures import plot_calibration, plot_histogram, plot_learning
 from pairlearn.report.html import percent
 from pairlearn.simulation import simulate
-from pairlearn.tables import ItemTable, PairTable, read_pairs, write_items, write_pairs
 from test_pages import HOSTILE, Reader
 
 

@@ -12,9 +12,9 @@ import pytest
 from model_folders import plain, run
 from pairlearn import PairClassifier, PairLabels
 from pairlearn.check import check
+from pairlearn.io import ItemTable, PairTable, read_pairs, write_items, write_pairs
+from pairlearn.io.scales import Scale, rescale
 from pairlearn.simulation import simulate
-from pairlearn.tables import ItemTable, PairTable, read_pairs, write_items, write_pairs
-from pairlearn.tables.scales import Scale, rescale
 
 SCALES = {
     "similarity": [(1, 5), (0, 10), (1, 7), (0, 100), (-2, 2)],

@@ -15,7 +15,7 @@ from pairlearn import Judgements, PairClassifier, PairLabels
 from pairlearn.estimators import ItemKFold, SeenItemsWarning
 from pairlearn.estimators.instances import DependentPairsWarning, fingerprints, seen_items
 from pairlearn.estimators.table import Table
-from pairlearn.tables import ItemTable, PairTable, read_pairs, write_items, write_pairs
+from pairlearn.io import ItemTable, PairTable, read_pairs, write_items, write_pairs
 
 NAN = float("nan")
 

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pairlearn.io import read_items, read_pairs
 from pairlearn.simulation import Simulation, simulate
-from pairlearn.tables import read_items, read_pairs
 
 
 def odds(p: Any) -> Any:

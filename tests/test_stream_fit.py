@@ -15,7 +15,7 @@ from model_folders import answer, run
 from pair_files import make_pair_file, write_groups
 from pairlearn.estimators import PairClassifier, measuring, streams
 from pairlearn.estimators.streams import fit_file
-from pairlearn.tables import read_items, read_pairs
+from pairlearn.io import read_items, read_pairs
 from pairlearn.training import Checkpoint
 from test_training_ranks import on_ranks
 

@@ -21,9 +21,9 @@ from pairlearn.estimators.instances import standardise
 from pairlearn.estimators.splits import Connected, Split, hold_out_items
 from pairlearn.estimators.streams import ParquetPairStream, read_ahead, survey_pairs
 from pairlearn.estimators.table import Table
+from pairlearn.io import ItemTable, TableError, read_items, read_pairs
+from pairlearn.io.sources import ParquetSource
 from pairlearn.judgements import Judgements
-from pairlearn.tables import ItemTable, TableError, read_items, read_pairs
-from pairlearn.tables.sources import ParquetSource
 from pairlearn.training import Fleet, Group, Member, PairStream
 
 KINDS = ("both", "similarity", "difference", "preference")

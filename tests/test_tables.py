@@ -13,7 +13,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pairlearn.tables import (
+from pairlearn.io import (
     ItemTable,
     PairTable,
     TableError,

@@ -17,9 +17,8 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from fuzz import READERS
-from pairlearn import judgements, kinds
 from pairlearn.estimators.features import ColumnsWarning, FeatureStep
-from pairlearn.tables import (
+from pairlearn.io import (
     ItemTable,
     PairTable,
     TableError,
@@ -30,7 +29,9 @@ from pairlearn.tables import (
     write_items,
     write_pairs,
 )
-from pairlearn.tables.cells import ColumnChoice
+from pairlearn.io.cells import ColumnChoice
+from pairlearn.judgements import kinds
+from pairlearn.judgements import table as judgements
 
 NAN = math.nan
 

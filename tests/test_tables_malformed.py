@@ -20,8 +20,8 @@ from pyarrow import parquet
 
 from fuzz import READERS
 from fuzz.sandbox import folder
-from pairlearn import tables
-from pairlearn.tables import ItemTable, PairTable, TableError, read_items, read_pairs
+from pairlearn import io as tables
+from pairlearn.io import ItemTable, PairTable, TableError, read_items, read_pairs
 
 TYPES = {
     "decimal": pyarrow.decimal128(3, 2),

@@ -11,7 +11,7 @@ from torch import nn
 
 from model_folders import answer
 from pairlearn import Judgements, PairClassifier, PairLabels
-from pairlearn.tables import ItemTable, PairTable, write_items, write_pairs
+from pairlearn.io import ItemTable, PairTable, write_items, write_pairs
 
 PAIRS = 40
 

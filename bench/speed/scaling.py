@@ -52,7 +52,7 @@ Points = dict[int, float]
 def write_tables(folder: Path, pairs: int) -> None:
     """Items, and pairs judged by a known posterior, a row group at a time."""
     from pairlearn import PairLabels
-    from pairlearn.tables import open_rows
+    from pairlearn.io import open_rows
 
     rng = np.random.default_rng(0)
     x = rng.normal(size=(ITEMS, FEATURES)).astype(np.float32)
@@ -72,7 +72,7 @@ def write_tables(folder: Path, pairs: int) -> None:
 def fit_in_memory(folder: Path) -> Row:
     """Read both tables, then train."""
     from pairlearn.estimators import PairClassifier
-    from pairlearn.tables import read_items, read_pairs
+    from pairlearn.io import read_items, read_pairs
 
     start = time.perf_counter()
     table = read_pairs(folder / "pairs.parquet")
@@ -90,7 +90,7 @@ def fit_streamed(folder: Path) -> Row:
     from pairlearn.estimators import PairClassifier
     from pairlearn.estimators.files import PairFile
     from pairlearn.estimators.streams import fit_table, survey_for
-    from pairlearn.tables import read_items
+    from pairlearn.io import read_items
 
     start = time.perf_counter()
     classifier = PairClassifier(model="linear", epochs=1, random_state=0, device="cpu")

@@ -50,7 +50,7 @@ def own_mib(pid: int) -> int:
 def write_tables(folder: Path, pairs: int, items: int, features: int) -> None:
     """Items and others to measure with, and pairs judged by a known posterior, some at a time."""
     from pairlearn import PairLabels
-    from pairlearn.tables import open_rows
+    from pairlearn.io import open_rows
 
     rng = np.random.default_rng(0)
     for name, count in (("pairs", pairs), ("all", pairs), ("tenth", pairs // 10)):
@@ -77,7 +77,7 @@ def classifier_of(args: argparse.Namespace) -> Any:
 
 def in_memory(folder: Path, args: argparse.Namespace, watch: Any) -> Any:
     """Fit to tables in memory."""
-    from pairlearn.tables import read_items, read_pairs
+    from pairlearn.io import read_items, read_pairs
 
     table = read_pairs(folder / "pairs.parquet")
     classifier = classifier_of(args).set_params(preprocessor=read_items(folder / "items.npy"))
@@ -95,7 +95,7 @@ def streamed(folder: Path, args: argparse.Namespace, watch: Any) -> Any:
 
 def fitted(task: str, folder: Path, args: argparse.Namespace) -> dict[str, Any]:
     """Fit in this process, and report speed, memory and accuracy."""
-    from pairlearn.tables import read_items
+    from pairlearn.io import read_items
 
     before = peak_mib()
     start, spent = time.perf_counter(), []

@@ -41,7 +41,7 @@ class TableError(ValueError):
     says what to do.
     """
 
-    __module__ = "pairlearn.tables"  # where it is documented
+    __module__ = "pairlearn.io"  # where it is documented
 
 
 class RowError(Exception):

@@ -30,7 +30,7 @@ from pairlearn.estimators.splits import split_items
 from pairlearn.estimators.table import Table, read_table
 from pairlearn.evaluation.decisions import Comparison, MethodResult, rank
 from pairlearn.judgements import Judgements
-from pairlearn.kinds import kind
+from pairlearn.judgements.kinds import kind
 from pairlearn.randomness import stream
 from pairlearn.risks import CORRECTIONS, RISKS, Supervised, make_risk
 from pairlearn.training.loop import Report

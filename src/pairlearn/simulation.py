@@ -21,10 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.columns import Floats, Indices, Mask, check_share
-from pairlearn.kinds import kind
+from pairlearn.io import ItemTable, PairTable, open_rows, write_items, write_pairs
+from pairlearn.judgements.kinds import kind
 from pairlearn.labels import PairLabels
 from pairlearn.randomness import normal, permutation, stream, uniform
-from pairlearn.tables import ItemTable, PairTable, open_rows, write_items, write_pairs
 
 __all__ = ["Distribution", "Simulation", "simulate"]
 
@@ -111,7 +111,7 @@ def simulate(
         Error of the best classifier at a balanced prior (gaussians and moons), by default
         0.05.
     also : mapping of str to float, optional
-        Further statements by kind (`pairlearn.kinds`), as shares of `pairs`: {"label": 0.1}
+        Further statements by kind (`kinds`), as shares of `pairs`: {"label": 0.1}
         labels a tenth as many items.
     seed : int
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
 from pairlearn import PairLabels
+from pairlearn.io import PairTable, TableError, read_pairs, write_pairs
 from pairlearn.simulation import simulate
-from pairlearn.tables import PairTable, TableError, read_pairs, write_pairs
 from pairlearn_studio import Answer, Store, StoreError
 from pairlearn_studio.exchange import (
     Statement,

@@ -10,7 +10,7 @@ from unittest import mock
 import numpy as np
 
 from fuzz.sandbox import READERS, Broken, Harness, attempt, folder, harness, same
-from pairlearn.tables import (
+from pairlearn.io import (
     ItemEncoder,
     ItemTable,
     PairTable,
@@ -23,7 +23,7 @@ from pairlearn.tables import (
     write_items,
     write_pairs,
 )
-from pairlearn.tables.read import Labelled, read_labelled
+from pairlearn.io.read import Labelled, read_labelled
 from pairlearn_studio.exchange import judgements_of, read_preferences
 
 TABLES: dict[str, Any] = {

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pairlearn.annotators.scale import RANGES, scale_of
 from pairlearn.columns import Floats, Indices, Mask, whole_number
 from pairlearn.judgements import Judgements
-from pairlearn.kinds import code
+from pairlearn.judgements.kinds import code
 from pairlearn.labels import PairLabels
 
 QUESTIONS = ("similarity", "difference")

@@ -12,18 +12,17 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn import kinds
 from pairlearn.annotators.answers import untouched
 from pairlearn.annotators.crowd import Crowd
 from pairlearn.annotators.scale import AnswerScale, scale_of
 from pairlearn.check.findings import Finding, about_people, finding
 from pairlearn.columns import Floats, Indices, Mask, find_rows
 from pairlearn.dependence import Dependence, components
-from pairlearn.judgements import Judgements
+from pairlearn.io import PairTable
+from pairlearn.io.scales import find_scale
+from pairlearn.judgements import Judgements, kinds
 from pairlearn.labels import TOLERANCE, PairLabels
 from pairlearn.prior import PriorEstimate, estimate_prior
-from pairlearn.tables import PairTable
-from pairlearn.tables.scales import find_scale
 
 DISAGREEMENT = 0.2
 """Two answers to one question that differ by more contradict each other."""

@@ -9,7 +9,6 @@ from typing import Any, Literal
 
 import numpy as np
 
-from pairlearn import kinds
 from pairlearn.check.annotators import check_annotators, prior_caveats, too_unlike
 from pairlearn.check.answers import (
     DISAGREEMENT,
@@ -26,11 +25,11 @@ from pairlearn.check.planning import annotator_accuracy, annotator_strength, exp
 from pairlearn.columns import Floats, Indices, check_share, find_rows, similar_id
 from pairlearn.dependence import Dependence
 from pairlearn.evaluation.ends import correlated_ends
-from pairlearn.judgements import Judgements
+from pairlearn.io import ItemTable, PairTable
+from pairlearn.io.cells import list_names
+from pairlearn.judgements import Judgements, kinds
 from pairlearn.labels import PairLabels
 from pairlearn.prior import PriorEstimate
-from pairlearn.tables import ItemTable, PairTable
-from pairlearn.tables.cells import list_names
 
 Majority = Literal["positive", "negative"]
 

@@ -110,7 +110,7 @@ class CheckReport:
     Examples
     --------
     >>> from pairlearn.check import check
-    >>> from pairlearn.tables import PairTable
+    >>> from pairlearn.io import PairTable
     >>> report = check(PairTable([1, 1], [2, 1], [0.5, 1.0], [0.1, 0.0]))
     >>> report.ok, report.of("error")[0].code
     (False, 'self-pair')

@@ -93,7 +93,7 @@ class Request(Reading):
     def sample(self, *, stream: bool = False) -> PairSample:
         """Items and pairs, of a stream a random sample."""
         from pairlearn.estimators.measuring import PairSample, sample_pair_file
-        from pairlearn.tables import read_items
+        from pairlearn.io import read_items
 
         (items, pairs), columns = self.tables, self.classifier.columns()
         if stream:
@@ -258,7 +258,7 @@ def _recalibrated(
     What contradicts the judgements follows, and what contradicts the model.
     """
     from pairlearn.estimators.exchanged import class_doubts
-    from pairlearn.tables.read import read_labelled
+    from pairlearn.io.read import read_labelled
 
     if positive is None and classifier.classes_.dtype.kind == "U":
         positive = str(classifier.classes_[1])

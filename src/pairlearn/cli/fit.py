@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from pairlearn.estimators import PairClassifier
     from pairlearn.estimators.measuring import FitCheckpoints, Measured
     from pairlearn.estimators.table import Table
-    from pairlearn.tables import ItemTable, PairTable
+    from pairlearn.io import ItemTable, PairTable
 
 SHOWN = 3
 """Errors that are named."""
@@ -143,8 +143,8 @@ class Request(Columns, Reading, Training):
     def read(self) -> TrainingData:
         """Read everything into memory, and check it."""
         from pairlearn.estimators.table import Table
-        from pairlearn.tables import read_items
-        from pairlearn.tables.read import read_groups, read_labelled
+        from pairlearn.io import read_items
+        from pairlearn.io.read import read_groups, read_labelled
 
         choice, groups, classes = self.choice(), None, None
         if self.groups is not None:
@@ -166,7 +166,7 @@ class Request(Columns, Reading, Training):
         """Look through pairs that stay in their file, and check a sample of them."""
         from pairlearn.estimators.files import PairFile
         from pairlearn.estimators.streams import survey_for
-        from pairlearn.tables import read_items
+        from pairlearn.io import read_items
 
         scales = self.stream_scales()
         items = read_items(self.items, self.ids, columns=self.choice(), mapped=True)
@@ -285,7 +285,7 @@ def fit(
     from pairlearn.estimators.exchanged import CONTRADICTED, either_way
     from pairlearn.estimators.measuring import EITHER_CLASSES, FitCheckpoints, Measured
     from pairlearn.estimators.population import KnownClassesWarning
-    from pairlearn.tables.item_files import digest
+    from pairlearn.io.item_files import digest
     from pairlearn.training.ranks import joined_ranks
 
     classifier = request.classifier()

@@ -85,7 +85,7 @@ def summary_of(classifier: PairClassifier, data: TrainingData, crowd: Crowd) -> 
     """Counts of the data and facts about the training, for JSON."""
     from pairlearn.annotators.crowd import words_of
     from pairlearn.estimators.parameters import model_of
-    from pairlearn.kinds import KINDS
+    from pairlearn.judgements.kinds import KINDS
 
     encoder, counts = data.items.encoder, data.statements
     return {

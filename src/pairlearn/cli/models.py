@@ -176,7 +176,7 @@ def compare(
     """
     import numpy as np
 
-    from pairlearn.tables import read_items
+    from pairlearn.io import read_items
 
     check_suffix("--out", out, ".csv")
     from pairlearn.comparison import compare as run
@@ -201,7 +201,7 @@ def compare(
 
 
 def _write(comparison: Comparison, path: Path) -> None:
-    from pairlearn.tables import open_rows
+    from pairlearn.io import open_rows
 
     columns: dict[str, list[Any]] = {"method": [row.name for row in comparison.rows]}
     for measure, end in product(("accuracy", "difference"), ("value", "low", "high")):

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 if TYPE_CHECKING:
-    from pairlearn.tables import PairTable
-    from pairlearn.tables.cells import ColumnChoice
-    from pairlearn.tables.scales import Scale
+    from pairlearn.io import PairTable
+    from pairlearn.io.cells import ColumnChoice
+    from pairlearn.io.scales import Scale
 
 FIGURES = (".png", ".svg", ".pdf")
 RANGES = {"similarity-range", "difference-range"}
@@ -108,7 +108,7 @@ def check_new_file(
     ``content`` says in the plural what it will hold, for messages. ``inputs`` of the command are
     never replaced, and other files only with ``force``.
     """
-    from pairlearn.tables.sources import suffix_of
+    from pairlearn.io.sources import suffix_of
 
     suffix_of(path, content, suffixes)
     for file in inputs:
@@ -170,7 +170,7 @@ class Columns:
 
     def choice(self) -> ColumnChoice:
         """The choice as the library takes it."""
-        from pairlearn.tables.cells import ColumnChoice
+        from pairlearn.io.cells import ColumnChoice
 
         kinds: dict[str, Any] = {}
         for part in parse_names(self.kinds):
@@ -202,7 +202,7 @@ class Reading:
 
     def scales(self) -> list[Scale | None]:
         """The scales of similarities and of differences, where they are given."""
-        from pairlearn.tables.scales import Scale
+        from pairlearn.io.scales import Scale
 
         scales = []
         for name in ("similarity", "difference"):
@@ -223,9 +223,9 @@ class Reading:
     def table(self, path: Path) -> PairTable:
         """Read judgements on their scale; those out of range are for `check` to find."""
         from pairlearn.columns import locate_errors
-        from pairlearn.kinds import KINDS
-        from pairlearn.tables import read_pairs
-        from pairlearn.tables.scales import as_comparisons, rescale
+        from pairlearn.io import read_pairs
+        from pairlearn.io.scales import as_comparisons, rescale
+        from pairlearn.judgements.kinds import KINDS
 
         with in_file(path):
             with locate_errors():
@@ -243,7 +243,7 @@ class Reading:
     def checked(self, path: Path, *, noisy: bool, prior: float | None = None) -> PairTable:
         """Read judgements, and refuse those whose numbers mean something else."""
         from pairlearn.check.answers import check_meaning
-        from pairlearn.tables import read_pairs
+        from pairlearn.io import read_pairs
 
         table, settled = self.table(path), self.settled(noisy=noisy)
         errors = [

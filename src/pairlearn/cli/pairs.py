@@ -22,7 +22,7 @@ from pairlearn.cli.options import (
 
 if TYPE_CHECKING:
     from pairlearn.check import CheckReport, Finding, PairPlan
-    from pairlearn.tables import PairTable
+    from pairlearn.io import PairTable
 
 _COLOURS = {"error": "bold red", "warning": "yellow", "note": "cyan"}
 
@@ -67,8 +67,8 @@ def check(
       pairlearn check pairs.parquet --json | jq '.findings[] | .code'
     """
     from pairlearn.check import check as check_table
-    from pairlearn.tables import read_items
-    from pairlearn.tables.read import read_labelled
+    from pairlearn.io import read_items
+    from pairlearn.io.read import read_labelled
 
     check_suffix("--figure", figure, *FIGURES)
     check_positive(positive, labelled)
@@ -134,7 +134,7 @@ def _text(report: CheckReport, name: str) -> Iterator[Any]:
 
 def by_kind(statements: Mapping[str, int]) -> str:
     """The number of statements of each kind, in words."""
-    from pairlearn.kinds import kind
+    from pairlearn.judgements.kinds import kind
 
     return ", ".join(kind(name).counted(count) for name, count in statements.items())
 
@@ -243,7 +243,7 @@ def split(
     """
     from pairlearn.columns import check_share
     from pairlearn.estimators.splits import hold_out_statements, keep_whole
-    from pairlearn.tables import read_pairs, write_pairs
+    from pairlearn.io import read_pairs, write_pairs
 
     check_share("--share", share)
     if training.absolute() == held_out.absolute():
@@ -320,7 +320,7 @@ def plan(
         --model model
     """  # noqa: D301
     from pairlearn.check import planning
-    from pairlearn.tables import read_items
+    from pairlearn.io import read_items
 
     if not 0 < within < 0.5:
         raise ValueError(f"--within must lie in (0, 0.5); got {within:g}")

@@ -29,13 +29,13 @@ from pairlearn.columns import (
     unknown_id,
 )
 from pairlearn.estimators.prediction import PairPredictor
+from pairlearn.io import ItemTable, PairTable, TableError, iter_items, iter_pairs, open_rows
+from pairlearn.io.pairs import check_pairs
+from pairlearn.io.read import find_pair_columns, read_statements
+from pairlearn.io.scales import Scale, rescale
+from pairlearn.io.sources import ParquetSource, open_source, suffix_of
+from pairlearn.io.write import file_columns
 from pairlearn.judgements import Judgements
-from pairlearn.tables import ItemTable, PairTable, TableError, iter_items, iter_pairs, open_rows
-from pairlearn.tables.pairs import check_pairs
-from pairlearn.tables.read import find_pair_columns, read_statements
-from pairlearn.tables.scales import Scale, rescale
-from pairlearn.tables.sources import ParquetSource, open_source, suffix_of
-from pairlearn.tables.write import file_columns
 
 PathLike = str | os.PathLike[str]
 BATCH = 1 << 17
@@ -83,7 +83,7 @@ class ItemIndex:
 class PairFile:
     """A Parquet file of judged pairs of items.
 
-    ``noisy`` and ``scales`` are as in `pairlearn.tables.read_pairs`; ``group_rows`` counts the rows
+    ``noisy`` and ``scales`` are as in `pairlearn.io.read_pairs`; ``group_rows`` counts the rows
     of each row group.
     """
 
@@ -239,7 +239,7 @@ def predict_file(
     classifier : PairClassifier
         Fitted.
     items, ids : path-like
-        As in `pairlearn.tables.iter_items`. Columns are found by their names; those that the
+        As in `pairlearn.io.iter_items`. Columns are found by their names; those that the
         model was not fitted to are left out with a note.
     out : path-like
         The ``.csv`` or ``.parquet`` file.

@@ -44,12 +44,12 @@ from pairlearn.evaluation import (
     recalibrate,
 )
 from pairlearn.evaluation.judged import Estimate
+from pairlearn.io import ItemTable, PairTable, TableError
+from pairlearn.io.item_files import digest
+from pairlearn.io.read import Labelled
+from pairlearn.io.scales import Scale
 from pairlearn.judgements import Judgements
 from pairlearn.progress import Progress, training_bar
-from pairlearn.tables import ItemTable, PairTable, TableError
-from pairlearn.tables.item_files import digest
-from pairlearn.tables.read import Labelled
-from pairlearn.tables.scales import Scale
 from pairlearn.training import Checkpoint
 
 if TYPE_CHECKING:

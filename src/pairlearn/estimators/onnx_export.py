@@ -31,8 +31,8 @@ from torch import Tensor, nn
 
 from pairlearn.atomic import replacing
 from pairlearn.extras import missing_extra
-from pairlearn.tables.cells import PIXELS
-from pairlearn.tables.encoder import PERIODS, Column, ItemEncoder
+from pairlearn.io.cells import PIXELS
+from pairlearn.io.encoder import PERIODS, Column, ItemEncoder
 
 TOLERANCE = 1e-4
 BATCHES = (1, 2, 33)

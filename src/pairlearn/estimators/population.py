@@ -34,7 +34,7 @@ from pairlearn.annotators.sides import against_classes
 from pairlearn.columns import Floats
 from pairlearn.evaluation import Confidence, recalibrate
 from pairlearn.judgements import Judgements
-from pairlearn.kinds import kind
+from pairlearn.judgements.kinds import kind
 from pairlearn.labels import PairLabels
 from pairlearn.prior import PriorEstimate, estimate_prior
 from pairlearn.randomness import permutation, stream

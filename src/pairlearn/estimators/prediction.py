@@ -36,9 +36,9 @@ from pairlearn.evaluation import (
 from pairlearn.evaluation.decisions import fit_decisions
 from pairlearn.evaluation.judged import JudgedPairs, Side
 from pairlearn.evaluation.measures import dependent_ends, unclear_decisions
+from pairlearn.io.encoder import ItemEncoder
 from pairlearn.judgements import Judgements
 from pairlearn.labels import PairLabels
-from pairlearn.tables.encoder import ItemEncoder
 from pairlearn.training.trainer import module_logits
 
 

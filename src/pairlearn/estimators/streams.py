@@ -26,13 +26,13 @@ from pairlearn.estimators.parameters import check_parameters, is_scikit_learn
 from pairlearn.estimators.population import Majority
 from pairlearn.estimators.splits import Connected, Split, item_ends
 from pairlearn.estimators.table import HeldOut, Table
+from pairlearn.io import PairTable, read_items
+from pairlearn.io.read import rechunk
 from pairlearn.judgements import Judgements
-from pairlearn.kinds import KINDS
+from pairlearn.judgements.kinds import KINDS
 from pairlearn.prior import estimate_prior
 from pairlearn.progress import Progress, bar
 from pairlearn.randomness import permutation, stream
-from pairlearn.tables import PairTable, read_items
-from pairlearn.tables.read import rechunk
 from pairlearn.training import Checkpoint, PairStream, Recipe
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def fit_file(
     classifier : PairClassifier
         With any model but a scikit-learn classifier; it is fitted and returned.
     items, ids : path-like
-        As in `pairlearn.tables.read_items`. Features of an ``.npy`` file stay in the file.
+        As in `pairlearn.io.read_items`. Features of an ``.npy`` file stay in the file.
     pairs : path-like
         The ``.parquet`` file of pairs; `rewrite_pairs` makes one of CSV.
     noisy : bool
@@ -90,7 +90,7 @@ def fit_file(
     >>> import tempfile
     >>> from pairlearn.estimators import PairClassifier
     >>> from pairlearn.simulation import simulate
-    >>> from pairlearn.tables import write_items, write_pairs
+    >>> from pairlearn.io import write_items, write_pairs
     >>> simulated = simulate(pairs=200)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     items = write_items(simulated.items, f"{folder}/items.csv")

@@ -11,7 +11,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from pairlearn import kinds
 from pairlearn.annotators.sides import Sides
 from pairlearn.columns import (
     Floats,
@@ -35,10 +34,10 @@ from pairlearn.estimators.instances import (
 )
 from pairlearn.estimators.population import Majority, prior_from_similarities
 from pairlearn.estimators.splits import held_out_rows, hold_out_positions, keep_whole
-from pairlearn.judgements import Judgements, check_ends
+from pairlearn.io import ItemTable, PairTable
+from pairlearn.io.read import Labelled
+from pairlearn.judgements import Judgements, check_ends, kinds
 from pairlearn.labels import PairLabels
-from pairlearn.tables import ItemTable, PairTable
-from pairlearn.tables.read import Labelled
 
 if TYPE_CHECKING:
     from pairlearn.training import PairStream, Recipe

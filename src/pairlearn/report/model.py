@@ -24,10 +24,10 @@ from pairlearn.evaluation import (
     roc_curve,
 )
 from pairlearn.evaluation.miscalibration import sigmoid
+from pairlearn.io import ItemTable, PairTable, TableError
 from pairlearn.labels import PairLabels
 from pairlearn.report import figures
 from pairlearn.report.html import percent, render
-from pairlearn.tables import ItemTable, PairTable, TableError
 
 if TYPE_CHECKING:
     from markupsafe import Markup

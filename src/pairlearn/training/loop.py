@@ -19,8 +19,8 @@ from scipy.special import logit
 from torch import Tensor
 
 from pairlearn.judgements import Judgements
-from pairlearn.kinds import kind
-from pairlearn.kinds.base import TINY
+from pairlearn.judgements.kinds import kind
+from pairlearn.judgements.kinds.base import TINY
 from pairlearn.progress import Progress
 from pairlearn.training.checkpoint import Arrays, Checkpoint
 from pairlearn.training.fleet import Fleet

@@ -2,7 +2,7 @@
 
 The loss of a member on a batch of B rows is Σ_kinds f(Σ_i w_i L_i / B), with weights w of mean one
 over the whole table: each kind's corrected risk, times its expected share of the batch. Under
-every risk a kind is a table of coefficients (`pairlearn.kinds`), so that all kinds and all members
+every risk a kind is a table of coefficients (`kinds`), so that all kinds and all members
 are one contraction of the moments of `pairlearn.risks.base`. Two priors may add KL(π ‖ mean p) of
 the batch: `held_prior` where no statement fixes the level, and `guiding_prior` in the first epochs.
 """
@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from pairlearn.judgements import Judgements
-from pairlearn.kinds import kind
+from pairlearn.judgements.kinds import kind
 from pairlearn.risks import BASIS, TERMS, Risk, contract, correct, pair_moments
 from pairlearn.risks.base import terms_used
 from pairlearn.training.groups import Group, Member, of_members

@@ -31,12 +31,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.columns import Floats, RowError, locate_errors, unify_ids
-from pairlearn.kinds import Column
-from pairlearn.tables import PairTable, TableError
-from pairlearn.tables.cells import Kind, convert
-from pairlearn.tables.pairs import check_pairs
-from pairlearn.tables.sources import open_source
-from pairlearn.tables.write import file_columns, open_rows
+from pairlearn.io import PairTable, TableError
+from pairlearn.io.cells import Kind, convert
+from pairlearn.io.pairs import check_pairs
+from pairlearn.io.sources import open_source
+from pairlearn.io.write import file_columns, open_rows
+from pairlearn.judgements.kinds import Column
 from pairlearn_studio.changes import Changes
 from pairlearn_studio.choosing import inclusion_weights
 from pairlearn_studio.overview import AnswerColumns, crowd_of, group_by

@@ -26,8 +26,8 @@ from pairlearn.columns import (
     quote,
     too_long,
 )
-from pairlearn.kinds import column_of_word
-from pairlearn.tables.items import as_features
+from pairlearn.io.items import as_features
+from pairlearn.judgements.kinds import column_of_word
 
 Kind: TypeAlias = Literal["id", "number", "word", "text"]
 """What a column holds: ids, numbers (NaN is missing), or words and text ("" is missing).

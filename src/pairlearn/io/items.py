@@ -24,7 +24,7 @@ from pairlearn.columns import (
 )
 
 if TYPE_CHECKING:
-    from pairlearn.tables.encoder import ItemEncoder
+    from pairlearn.io.encoder import ItemEncoder
 
 
 class Columnar(ABC):

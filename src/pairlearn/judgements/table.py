@@ -1,6 +1,6 @@
 """The table of statements about items.
 
-Every row is one statement of one kind (`pairlearn.kinds`) about an ordered pair of items, or about
+Every row is one statement of one kind (`kinds`) about an ordered pair of items, or about
 one item. Files and the studio produce this table; checks, training and measures take it.
 """
 
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.columns import Floats, Indices, Mask, first_rows
-from pairlearn.kinds import KINDS, Kind, code, kind, read_columns
+from pairlearn.judgements.kinds import KINDS, Kind, code, kind, read_columns
 from pairlearn.labels import PairLabels
 from pairlearn.randomness import permutation, stream
 
@@ -30,7 +30,7 @@ class Judgements:
     ends : array of int, shape (n, 2)
         Positions of x and x' among the items; −1 for x' where a statement is about x alone.
     kind : array of int, shape (n,)
-        Which kind each row is, as in `pairlearn.kinds.KINDS`.
+        Which kind each row is, as in `pairlearn.judgements.kinds.KINDS`.
     values : array of shape (n, 2)
         The values u and v of each row; 0 where the kind has none.
     weight : array of shape (n,), optional
@@ -40,8 +40,8 @@ class Judgements:
 
     See Also
     --------
-    pairlearn.tables.read_pairs : Reads statements from a file.
-    pairlearn.kinds.KINDS : The kinds of statement.
+    pairlearn.io.read_pairs : Reads statements from a file.
+    pairlearn.judgements.kinds.KINDS : The kinds of statement.
 
     Examples
     --------

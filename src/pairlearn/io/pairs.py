@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn import kinds
 from pairlearn.columns import (
     Floats,
     Ids,
@@ -29,9 +28,9 @@ from pairlearn.columns import (
     unify_ids,
     unknown_id,
 )
-from pairlearn.judgements import Judgements
+from pairlearn.io.items import Columnar, ItemTable, is_empty, row_index
+from pairlearn.judgements import Judgements, kinds
 from pairlearn.labels import PairLabels
-from pairlearn.tables.items import Columnar, ItemTable, is_empty, row_index
 
 
 class PairTable(Columnar):
@@ -57,7 +56,7 @@ class PairTable(Columnar):
     noisy : bool, default False
         Admit finite similarities and differences outside their ranges.
     **others : array of shape (n,)
-        Columns of other kinds of statement (`pairlearn.kinds.columns`), such as ``label``.
+        Columns of other kinds of statement (`kinds.columns`), such as ``label``.
         Those about one item are for rows with the right "", which need one.
 
     Attributes
@@ -72,7 +71,7 @@ class PairTable(Columnar):
     (2, array(['b'], dtype='<U1'), array([0.9, nan]))
     >>> PairTable([1], [2], [1.5], [0.0])
     Traceback (most recent call last):
-    pairlearn.tables.TableError: row 1: similarity is 1.5, outside [0, 1]; looks like
+    pairlearn.io.TableError: row 1: similarity is 1.5, outside [0, 1]; looks like
     percent: divide by 100 (noisy=True admits labels with noise)
     """
 

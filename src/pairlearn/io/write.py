@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn import kinds
 from pairlearn.atomic import replacing
 from pairlearn.columns import TableError, check_text, locate_errors
-from pairlearn.tables.items import ItemTable, default_names
-from pairlearn.tables.pairs import PairTable
-from pairlearn.tables.sources import suffix_of
+from pairlearn.io.items import ItemTable, default_names
+from pairlearn.io.pairs import PairTable
+from pairlearn.io.sources import suffix_of
+from pairlearn.judgements import kinds
 
 BATCH = 65536
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from pairlearn.columns import TableError, as_ids, check_unique, locate_errors, quote
 from pairlearn.extras import missing_extra
-from pairlearn.tables.cells import (
+from pairlearn.io.cells import (
     PIXELS,
     UNNAMED,
     ColumnChoice,
@@ -27,10 +27,10 @@ from pairlearn.tables.cells import (
     read_values,
     text_array,
 )
-from pairlearn.tables.encoder import ItemEncoder, unused_columns
-from pairlearn.tables.items import ItemTable, as_features, check_names, default_names
-from pairlearn.tables.read import PathLike, check_rows, rechunk
-from pairlearn.tables.sources import Columns, Source, existing_file, open_source, suffix_of
+from pairlearn.io.encoder import ItemEncoder, unused_columns
+from pairlearn.io.items import ItemTable, as_features, check_names, default_names
+from pairlearn.io.read import PathLike, check_rows, rechunk
+from pairlearn.io.sources import Columns, Source, existing_file, open_source, suffix_of
 
 SAMPLE_ROWS = 10_000
 """Rows that tell the kinds of columns."""

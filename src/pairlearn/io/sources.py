@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.columns import RowError, TableError, locate_errors, quote, unify_ids
-from pairlearn.tables.cells import Kind, convert, list_names, text_array
-from pairlearn.tables.items import is_empty
+from pairlearn.io.cells import Kind, convert, list_names, text_array
+from pairlearn.io.items import is_empty
 
 Columns: TypeAlias = dict[str, Any]
 Table = TypeVar("Table")

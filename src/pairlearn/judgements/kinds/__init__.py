@@ -11,17 +11,17 @@ from typing import Any
 import numpy as np
 
 from pairlearn.columns import Floats, first_rows, locate_errors
-from pairlearn.kinds.base import Column, Kind
-from pairlearn.kinds.comparison import Comparison
-from pairlearn.kinds.confidence import Confidence
-from pairlearn.kinds.group import GroupShare
-from pairlearn.kinds.label import Label
-from pairlearn.kinds.positive import Positive
-from pairlearn.kinds.preference import Preference
-from pairlearn.kinds.same import Same
-from pairlearn.kinds.soft import Both, Difference, Similarity
-from pairlearn.kinds.triplet import Triplet
-from pairlearn.kinds.unlabelled import Unlabelled
+from pairlearn.judgements.kinds.base import Column, Kind
+from pairlearn.judgements.kinds.comparison import Comparison
+from pairlearn.judgements.kinds.confidence import Confidence
+from pairlearn.judgements.kinds.group import GroupShare
+from pairlearn.judgements.kinds.label import Label
+from pairlearn.judgements.kinds.positive import Positive
+from pairlearn.judgements.kinds.preference import Preference
+from pairlearn.judgements.kinds.same import Same
+from pairlearn.judgements.kinds.soft import Both, Difference, Similarity
+from pairlearn.judgements.kinds.triplet import Triplet
+from pairlearn.judgements.kinds.unlabelled import Unlabelled
 
 __all__ = ["KINDS", "Column", "Kind", "code", "columns", "kind", "register"]
 
@@ -46,7 +46,7 @@ RESERVED = {
     "columns", "changed", "positions", "numbered", "statements", "said", "judgements",
     "concatenate", "from_judgements", "to_array", "trusted",
 }  # fmt: skip
-"""Names in `pairlearn.tables.PairTable`, which no column can have."""
+"""Names in `pairlearn.io.PairTable`, which no column can have."""
 
 
 def register(new: Kind) -> Kind:

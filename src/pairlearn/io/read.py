@@ -13,7 +13,6 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn import kinds
 from pairlearn.columns import (
     Indices,
     Mask,
@@ -27,11 +26,11 @@ from pairlearn.columns import (
     unify_ids,
     unknown_id,
 )
-from pairlearn.judgements import Judgements
-from pairlearn.tables.cells import Kind, null_missing
-from pairlearn.tables.items import ItemTable, is_empty
-from pairlearn.tables.pairs import USUAL, PairTable, check_pairs, pair_columns, statement_columns
-from pairlearn.tables.sources import Columns, Source, missing_column, open_source
+from pairlearn.io.cells import Kind, null_missing
+from pairlearn.io.items import ItemTable, is_empty
+from pairlearn.io.pairs import USUAL, PairTable, check_pairs, pair_columns, statement_columns
+from pairlearn.io.sources import Columns, Source, missing_column, open_source
+from pairlearn.judgements import Judgements, kinds
 
 PathLike: TypeAlias = str | os.PathLike[str]
 Chunk = TypeVar("Chunk", PairTable, ItemTable, Judgements)

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 
 from pairlearn.columns import Floats, RowError, TableError, first_rows
-from pairlearn.tables.pairs import PairTable
+from pairlearn.io.pairs import PairTable
 
 BEYOND_NOISE = 5.0
 """Noise never moves a judgement so far out of its range."""
