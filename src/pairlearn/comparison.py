@@ -111,7 +111,7 @@ def compare(
         the pairs are features themselves.
     pairs : array of shape (n, 2) or (n, 2, d, ...)
         Ids of both ends, or their features.
-    labels : PairLabels, array of shape (n, 2), PairTable or Judgements
+    labels : PairLabels, array of shape (n, 2), or Judgements
         As in `PairClassifier.fit`. Where every row has both judgements, all methods train as
         one fleet; otherwise one after another by `PairClassifier`, and every judgement counts.
     weight, preference : array of shape (n,), optional
@@ -128,7 +128,7 @@ def compare(
     annotators : {"auto", "learn", "ideal"}
         As in `PairClassifier`: how annotators answer is learnt out of fold, from the answers and
         the features, once for all methods. Their answers are corrected first, and a warning says
-        so. A `PairTable` or `Judgements` name the annotators. Hard answers train to the end here.
+        so. `Judgements` name the annotators. Hard answers train to the end here.
     folds, repeats : int
         Folds of a split, and splits.
     model, epochs, batch_size, learning_rate, weight_decay, device, precision

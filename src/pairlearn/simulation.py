@@ -21,7 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.columns import Floats, Indices, Mask, check_share
-from pairlearn.io import ItemTable, PairTable, open_rows, write_items, write_pairs
+from pairlearn.io import ItemTable, open_rows, write_items, write_pairs
+from pairlearn.judgements import Judgements
 from pairlearn.judgements.kinds import kind
 from pairlearn.labels import PairLabels
 from pairlearn.randomness import normal, permutation, stream, uniform
@@ -45,7 +46,7 @@ class Simulation:
     """
 
     items: ItemTable
-    pairs: PairTable
+    pairs: Judgements
     positive: Mask
     posterior: Floats
 
@@ -151,7 +152,7 @@ def simulate(
     ids = np.arange(len(posterior))
     return Simulation(
         ItemTable(ids, drawn.features.astype(np.float32), list(drawn.names)),
-        PairTable.concatenate([judged, *others]),
+        Judgements.concatenate([judged, *others]),
         drawn.positive,
         _sigmoid(drawn.evidence + _logit(prior)),
     )
@@ -319,7 +320,7 @@ def _judge(
     missing: float,
     preference: float,
     seed: int,
-) -> PairTable:
+) -> Judgements:
     """Similarities and differences with noise; of some pairs only one of them, or a preference."""
     n = len(ends)
     left, right = ends.T
@@ -329,16 +330,16 @@ def _judge(
     difference = np.clip(labels.difference * factors[1], -1, 1)
     order, n_ranked = permutation(stream(seed, "kinds"), n), round(preference * n)
     ranked, partial = order[:n_ranked], order[n_ranked : n_ranked + round(missing * n)]
-    preferences = np.zeros(n, np.int8)
+    preferences = np.full(n, np.nan)
     preferences[ranked] = np.where(difference[ranked] < 0, -1, 1)
     similarity[ranked] = difference[ranked] = np.nan
     similarity[partial[::2]] = np.nan
     difference[partial[1::2]] = np.nan
-    stated = preferences if preference else None
-    return PairTable(left, right, similarity, difference, preference=stated, annotator=annotator)
+    columns = {"similarity": similarity, "difference": difference, "preference": preferences}
+    return Judgements.from_columns(ends, columns, None, annotator, np.arange(len(posterior)))
 
 
-def _state(name: str, count: int, posterior: Floats, seed: int) -> PairTable:
+def _state(name: str, count: int, posterior: Floats, seed: int) -> Judgements:
     """Statements of one kind about random items or pairs, by an honest annotator."""
     statement, rng = kind(name), stream(seed, "also", name)
     size = 1 if statement.single else 2
@@ -349,9 +350,9 @@ def _state(name: str, count: int, posterior: Floats, seed: int) -> PairTable:
     values = statement.simulate(posterior[left], posterior[right], rng)
     answered = ~np.isnan(values).any(1)
     left, right, values = left[answered], right[answered], values[answered]
-    columns: dict[str, Any] = {"similarity": None, "difference": None}
-    columns |= {column.name: values[:, column.place] for column in statement.columns}
-    return PairTable(left, np.full(len(left), "") if statement.single else right, **columns)
+    columns = {column.name: values[:, column.place] for column in statement.columns}
+    ends = np.stack([left, np.full_like(right, -1) if statement.single else right], 1)
+    return Judgements.from_columns(ends, columns, ids=np.arange(len(posterior)))
 
 
 def _pair_up(items: int, pairs: int, seed: int) -> Indices:

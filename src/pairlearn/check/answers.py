@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
 from typing import Any, Literal, NamedTuple
@@ -16,11 +16,10 @@ from pairlearn.annotators.answers import untouched
 from pairlearn.annotators.crowd import Crowd
 from pairlearn.annotators.scale import AnswerScale, scale_of
 from pairlearn.check.findings import Finding, about_people, finding
-from pairlearn.columns import Floats, Indices, Mask, find_rows
+from pairlearn.columns import Floats, Indices, Mask
 from pairlearn.dependence import Dependence, components
-from pairlearn.io import PairTable
-from pairlearn.io.scales import find_scale
 from pairlearn.judgements import Judgements, kinds
+from pairlearn.judgements.scales import find_scale
 from pairlearn.labels import TOLERANCE, PairLabels
 from pairlearn.prior import PriorEstimate, estimate_prior
 
@@ -84,30 +83,38 @@ class Answers:
     features: NDArray[Any] | None = None
 
     @classmethod
-    def of(cls, table: PairTable) -> Answers:
-        """The answers of a table."""
-        rows = np.flatnonzero(~table.single)
-        pairs, n = table[rows], len(rows)
-        ids, ends = pairs.numbered()
-        similarity, difference = pairs.to_array().T
-        choice = np.zeros(n, np.int64) if pairs.preference is None else pairs.preference
-        single_ids = table.left[table.single]
-        other_ids = np.setdiff1d(single_ids, ids)
-        all_ends = np.full((len(table), 2), -1)
-        all_ends[rows] = ends
-        all_ends[table.single, 0] = find_rows(single_ids, np.concatenate([ids, other_ids]))
+    def of(cls, table: Judgements) -> Answers:
+        """The answers of a table.
+
+        A preference after an answer of the same annotator about the same pair belongs to it.
+        """
+        names = np.full(len(table), "") if table.annotator is None else table.annotator
+        compares = table.has("preference")
+        follows = np.zeros(len(table), bool)
+        follows[1:] = compares[1:] & table.soft[:-1] & (table.ends[1:] == table.ends[:-1]).all(1)
+        follows[1:] &= names[1:] == names[:-1]
+        choice = np.where(compares, table.u, 0).astype(np.int64)
+        choice[:-1] = np.where(follows[1:], choice[1:], choice[:-1])
+        rows = np.flatnonzero(~table.single & ~follows)
+        known = np.arange(1 + table.ends.max(initial=-1)) if table.ids is None else table.ids
+        used, ends = np.unique(table.ends[rows], return_inverse=True)
+        singles = table.ends[table.single, 0]
+        others = np.setdiff1d(singles, used)
+        places = np.full(len(known) + 1, -1)
+        places[np.concatenate([used, others])] = np.arange(len(used) + len(others))
+        similarity, difference = table.answers()[rows].T
         return cls(
             s=similarity,
             c=difference,
-            preference=choice.astype(np.int64),
-            weight=np.ones(n) if pairs.weight is None else pairs.weight,
-            ends=ends,
-            ids=ids,
-            names=np.full(n, "") if pairs.annotator is None else pairs.annotator,
-            statements=Judgements.from_columns(all_ends, table.statements()),
+            preference=choice[rows],
+            weight=table.weight[rows],
+            ends=ends.reshape(-1, 2).astype(np.int64),
+            ids=known[used],
+            names=names[rows],
+            statements=replace(table, ends=places[table.ends], annotator=None, ids=None),
             rows=rows,
-            single_ids=single_ids,
-            other_ids=other_ids,
+            single_ids=known[singles],
+            other_ids=known[others],
         )
 
     def __len__(self) -> int:
@@ -271,7 +278,7 @@ class Answers:
         return Infeasible(rows, rows[over], rows[~over], _distances(wrong))
 
 
-def check_meaning(table: PairTable, prior: float | None = None) -> list[Finding]:
+def check_meaning(table: Judgements, prior: float | None = None) -> list[Finding]:
     """Findings that the numbers of a table do not mean what they should.
 
     Answers out of range or on another scale; otherwise differences that only compare the two items,

@@ -25,7 +25,7 @@ from pairlearn.check.planning import annotator_accuracy, annotator_strength, exp
 from pairlearn.columns import Floats, Indices, check_share, find_rows, similar_id
 from pairlearn.dependence import Dependence
 from pairlearn.evaluation.ends import correlated_ends
-from pairlearn.io import ItemTable, PairTable
+from pairlearn.io import ItemTable
 from pairlearn.io.cells import list_names
 from pairlearn.judgements import Judgements, kinds
 from pairlearn.labels import PairLabels
@@ -45,7 +45,7 @@ MOST_ROWS = 20_000
 
 
 def check(
-    table: PairTable,
+    table: Judgements,
     *,
     items: Any = None,
     prior: float | None = None,
@@ -58,7 +58,7 @@ def check(
 
     Parameters
     ----------
-    table : PairTable
+    table : Judgements
     items : ItemTable or array of ids, optional
         Where every id of the table should be found. Features also show whether the two items of a
         pair are alike more often than by chance, and whose answers are related to the items.
@@ -71,7 +71,7 @@ def check(
 
     Examples
     --------
-    >>> table = PairTable(["a", "b"], ["b", "c"], [0.9, 0.3], None)
+    >>> table = Judgements.from_pairs([[0, 1], [1, 2]], [[0.9, np.nan], [0.3, np.nan]])
     >>> for finding in check(table).findings:
     ...     print(finding.severity, finding.code)
     error needs-majority
@@ -110,10 +110,7 @@ def check(
         findings += _few(answers)
     if precision and not ranges:
         findings += _precision(answers, implied, caveats)
-    findings += (
-        finding("ignored-column", column=name, count=rows) for name, rows in table.ignored.items()
-    )
-    if single := len(table) - len(answers):
+    if single := int(table.single.sum()):
         findings.append(finding("single-items", count=single))
     # Rows so far count those about pairs alone.
     findings = [
@@ -130,9 +127,9 @@ def check(
 
 
 def _check_arguments(table: Any, prior: float | None, majority: str | None) -> None:
-    if not isinstance(table, PairTable):
+    if not isinstance(table, Judgements):
         kind = type(table).__name__
-        raise TypeError(f"table must be a PairTable, as read_pairs returns; got {kind}")
+        raise TypeError(f"table must be Judgements, as read_pairs returns; got {kind}")
     check_share("prior", prior)
     if majority not in (None, "positive", "negative"):
         raise ValueError(f"majority must be 'positive' or 'negative'; got {majority!r}")

@@ -92,14 +92,10 @@ class Request(Reading):
 
     def sample(self, *, stream: bool = False) -> PairSample:
         """Items and pairs, of a stream a random sample."""
-        from pairlearn.estimators.measuring import PairSample, sample_pair_file
+        from pairlearn.estimators.measuring import PairSample
         from pairlearn.io import read_items
 
         (items, pairs), columns = self.tables, self.classifier.columns()
-        if stream:
-            scales = self.stream_scales()
-            mapped = read_items(items, self.ids, columns=columns, mapped=True)
-            return sample_pair_file(mapped, pairs, noisy=self.noisy, scales=scales)
         table = self.checked(pairs, noisy=self.noisy, prior=self.prior)
         return PairSample(read_items(items, self.ids, columns=columns), table, len(table))
 
@@ -122,7 +118,7 @@ class Request(Reading):
         """Reasons why the model may have the classes exchanged."""
         from pairlearn.estimators.exchanged import side_doubts
 
-        return side_doubts(self.classifier, held.table.judgements(held.items))
+        return side_doubts(self.classifier, held.table)
 
     def doubts(self, held: HeldPairs, evaluation: Evaluation) -> list[str]:
         """Other warnings about an evaluation."""
@@ -258,15 +254,15 @@ def _recalibrated(
     What contradicts the judgements follows, and what contradicts the model.
     """
     from pairlearn.estimators.exchanged import class_doubts
-    from pairlearn.io.read import read_labelled
+    from pairlearn.io.pairs import read_labelled
 
     if positive is None and classifier.classes_.dtype.kind == "U":
         positive = str(classifier.classes_[1])
-    known = read_labelled(labelled, held.items, positive)
+    known, _ = read_labelled(labelled, held.items, positive)
     recalibration = held.recalibrate(known)
     if recalibration is None:
-        items, n = held.items, len(known.rows)
-        seen = n - int(classifier.unseen(known.rows[:, None], items.features, items.ids).sum())
+        items, n = held.items, len(known)
+        seen = n - int(classifier.unseen(known.ends[:, :1], items.features, items.ids).sum())
         learnt = f"fit has learnt from {seen:,} of them, and the pairs of these are left out"
         why = [learnt] * bool(seen) + [f"{n - seen:,} are not in these pairs"] * (seen < n)
         raise ValueError(

@@ -37,7 +37,8 @@ if TYPE_CHECKING:
     from pairlearn.estimators import PairClassifier
     from pairlearn.estimators.measuring import FitCheckpoints, Measured
     from pairlearn.estimators.table import Table
-    from pairlearn.io import ItemTable, PairTable
+    from pairlearn.io import ItemTable
+    from pairlearn.judgements import Judgements
 
 SHOWN = 3
 """Errors that are named."""
@@ -144,7 +145,8 @@ class Request(Columns, Reading, Training):
         """Read everything into memory, and check it."""
         from pairlearn.estimators.table import Table
         from pairlearn.io import read_items
-        from pairlearn.io.read import read_groups, read_labelled
+        from pairlearn.io.pairs import read_groups, read_labelled
+        from pairlearn.judgements import Judgements
 
         choice, groups, classes = self.choice(), None, None
         if self.groups is not None:
@@ -154,39 +156,18 @@ class Request(Columns, Reading, Training):
         pairs = self.table(self.pairs)
         if self.labelled is not None:
             classes = read_labelled(self.labelled, items, self.positive)
-        everything = pairs if classes is None else classes.beside(pairs, items)
+        everything = pairs
+        if classes is not None:
+            everything = Judgements.concatenate([pairs, classes[0]])
         statements, doubts = self._check(everything, items)
         if groups is not None:  # a group is one statement about its items
             statements += Counter({name: len({*groups.v}) for name in groups.kinds()})
-        table = Table.of_items(items, pairs.judgements(items), classes, groups)
-        judged = len(pairs.numbered()[0])
+        table = Table.of_items(items, pairs.located(items.ids), classes, groups)
+        judged = len(pairs.used())
         return TrainingData(items, table, len(pairs), judged, statements, doubts)
 
-    def survey(self, classifier: PairClassifier, scratch: Path) -> TrainingData:
-        """Look through pairs that stay in their file, and check a sample of them."""
-        from pairlearn.estimators.files import PairFile
-        from pairlearn.estimators.streams import survey_for
-        from pairlearn.io import read_items
-
-        scales = self.stream_scales()
-        items = read_items(self.items, self.ids, columns=self.choice(), mapped=True)
-        file = PairFile(self.pairs, items, noisy=self.noisy, scales=scales)
-        table = survey_for(classifier, file, scratch, shown=True)
-        if selves := table.counts["self_pairs"]:
-            raise ValueError(
-                f"{self.pairs} cannot be used as it is: {selves:,} rows pair an item with "
-                "itself; drop them"
-            )
-        self.notes.extend(file.notes)
-        sample = table.sample()
-        place = f" (in a sample of {len(sample):,} rows)" * (len(sample) < file.rows)
-        _, doubts = self._check(sample, None, place)
-        statements = Counter({name: table.counts[name] for name in table.kinds})
-        judged = int(table.mentioned.sum())
-        return TrainingData(items, table, file.rows, judged, statements, doubts)
-
     def _check(
-        self, pairs: PairTable, items: ItemTable | None, place: str | None = None
+        self, pairs: Judgements, items: ItemTable | None, place: str | None = None
     ) -> tuple[Counter[str], dict[str, str]]:
         """Count the statements of each kind, and shorten the warnings; errors are raised.
 
@@ -294,10 +275,7 @@ def fit(
         with ranks.first_goes_first():
             if ranks.first:
                 check_new_model(out, force=force)
-            if request.stream:
-                data = request.survey(classifier, scratch=out.absolute().parent)
-            else:
-                data = request.read()
+            data = request.read()
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             measured = _train(classifier, data.table, checkpoints, request, holdout)

@@ -174,8 +174,6 @@ def compare(
       pairlearn compare items.csv pairs.csv --model linear --out ranking.csv
       pairlearn compare items.csv pairs.csv --methods likelihood,sconf --json
     """
-    import numpy as np
-
     from pairlearn.io import read_items
 
     check_suffix("--out", out, ".csv")
@@ -183,10 +181,10 @@ def compare(
 
     table = read_items(items, columns=columns.choice())
     with in_file(pairs):
-        judgements = reading.checked(pairs, noisy=noisy, prior=how.prior).judgements(table)
+        judgements = reading.checked(pairs, noisy=noisy, prior=how.prior).located(table.ids)
     with bar("training") as progress:
         comparison = run(
-            table.like(np.arange(len(table)), table.features),  # judgements refer to rows
+            table,
             None,
             judgements,
             methods=parse_names(methods, "--methods") or None,

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 if TYPE_CHECKING:
-    from pairlearn.io import PairTable
     from pairlearn.io.cells import ColumnChoice
-    from pairlearn.io.scales import Scale
+    from pairlearn.judgements import Judgements
+    from pairlearn.judgements.scales import Scale
 
 FIGURES = (".png", ".svg", ".pdf")
 RANGES = {"similarity-range", "difference-range"}
@@ -202,7 +202,7 @@ class Reading:
 
     def scales(self) -> list[Scale | None]:
         """The scales of similarities and of differences, where they are given."""
-        from pairlearn.io.scales import Scale
+        from pairlearn.judgements.scales import Scale
 
         scales = []
         for name in ("similarity", "difference"):
@@ -220,27 +220,22 @@ class Reading:
             raise ValueError("--difference-means is for pairs in memory: leave out --stream")
         return self.scales()
 
-    def table(self, path: Path) -> PairTable:
+    def table(self, path: Path) -> Judgements:
         """Read judgements on their scale; those out of range are for `check` to find."""
-        from pairlearn.columns import locate_errors
         from pairlearn.io import read_pairs
-        from pairlearn.io.scales import as_comparisons, rescale
-        from pairlearn.judgements.kinds import KINDS
 
-        with in_file(path):
-            with locate_errors():
-                table = rescale(read_pairs(path, noisy=True), *self.scales())
-            if any(kind.joint for kind in KINDS if {*kind.named} <= table.columns().keys()):
-                table.judgements(table.numbered()[0])  # refuses rows that do not belong together
-            if self.difference_means == "preference":
-                table, ties = as_comparisons(table)
-                if ties:
-                    self.notes.append(
-                        f"{ties:,} differences of 0 prefer neither item and are left out"
-                    )
+        similarity, difference = self.scales()
+        table = read_pairs(
+            path, noisy=True, similarity_scale=similarity, difference_scale=difference
+        )
+        if self.difference_means == "preference":
+            with in_file(path):
+                table, ties = table.as_comparisons()
+            if ties:
+                self.notes.append(f"{ties:,} differences of 0 prefer neither item and are left out")
         return table
 
-    def checked(self, path: Path, *, noisy: bool, prior: float | None = None) -> PairTable:
+    def checked(self, path: Path, *, noisy: bool, prior: float | None = None) -> Judgements:
         """Read judgements, and refuse those whose numbers mean something else."""
         from pairlearn.check.answers import check_meaning
         from pairlearn.io import read_pairs

@@ -22,7 +22,7 @@ from pairlearn.cli.options import (
 
 if TYPE_CHECKING:
     from pairlearn.check import CheckReport, Finding, PairPlan
-    from pairlearn.io import PairTable
+    from pairlearn.judgements import Judgements
 
 _COLOURS = {"error": "bold red", "warning": "yellow", "note": "cyan"}
 
@@ -68,7 +68,8 @@ def check(
     """
     from pairlearn.check import check as check_table
     from pairlearn.io import read_items
-    from pairlearn.io.read import read_labelled
+    from pairlearn.io.pairs import read_labelled
+    from pairlearn.judgements import Judgements
 
     check_suffix("--figure", figure, *FIGURES)
     check_positive(positive, labelled)
@@ -77,7 +78,8 @@ def check(
     table = reading.table(pairs)  # all values out of range, not the first alone
     known = None if items is None else read_items(items, columns=columns.choice())
     if known is not None and labelled is not None:
-        table = read_labelled(labelled, known, positive).beside(table, known)
+        classes, _ = read_labelled(labelled, known, positive)
+        table = Judgements.concatenate([table, classes])
     report = check_table(table, items=known, prior=prior, majority=majority)
     report = report.without(reading.settled())
     text = [*_text(report, pairs.name), *(f"note: {note}" for note in reading.notes)]
@@ -87,11 +89,11 @@ def check(
     return Output(report.to_dict(), text, code=0 if report.ok else 1)
 
 
-def _draw(table: PairTable, path: Path) -> None:
+def _draw(table: Judgements, path: Path) -> None:
     from pairlearn.check import plot_plane
     from pairlearn.report.figures import save_figure, styled
 
-    judged = table[table.judged]
+    judged = table[table.soft]
     if not len(judged):
         raise ValueError("--figure shows similarities and differences: the table has none")
     with styled("--figure"):
@@ -241,6 +243,8 @@ def split(
       pairlearn split pairs.csv training.csv held_out.csv
       pairlearn split pairs.csv training.csv held_out.csv --share 0.1 --seed 1
     """
+    import numpy as np
+
     from pairlearn.columns import check_share
     from pairlearn.estimators.splits import hold_out_statements, keep_whole
     from pairlearn.io import read_pairs, write_pairs
@@ -251,9 +255,9 @@ def split(
     for path in (training, held_out):
         check_new_file(path, "pairs", (".csv", ".parquet"), inputs=[pairs], force=force)
     table = read_pairs(pairs, noisy=True)
-    _, ends = table.numbered()
+    ends = table.ends
     masks = hold_out_statements(ends, share, seed)
-    keep_whole(masks, lambda kind: table.columns().get(kind.named[-1]))
+    keep_whole(masks, lambda kind: np.where(table.of(kind.name), table.v, np.nan))
     if not all(mask.any() for mask in masks):
         raise ValueError(
             f"{pairs}: its items recur too often to be split: use all pairs with "

@@ -126,7 +126,7 @@ class FeatureStep:
         if all(_is_plain(column) for column in cells.values()):
             return
         try:
-            kinds, notes = ColumnChoice().kinds_of(cells, typed=True)
+            kinds, notes = ColumnChoice().kinds_of(cells)
             with locate_errors():
                 self.fitted = ItemEncoder.fit(kinds, read_values(kinds, cells))
         except UnusableColumns as error:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,12 +29,11 @@ from pairlearn.annotators.measurement import fixed_in
 from pairlearn.columns import Floats, Mask
 from pairlearn.estimators.cross_fitting import decide_sides
 from pairlearn.estimators.exchanged import either_way
-from pairlearn.estimators.files import PairFile, log_odds
+from pairlearn.estimators.files import log_odds
 from pairlearn.estimators.instances import doubt_of_seen
 from pairlearn.estimators.parameters import recipe_of
 from pairlearn.estimators.population import determines_side
 from pairlearn.estimators.prediction import ScoredPairs
-from pairlearn.estimators.streams import fit_table, survey_pairs
 from pairlearn.estimators.table import Table
 from pairlearn.evaluation import (
     AccuracyEstimate,
@@ -44,10 +42,8 @@ from pairlearn.evaluation import (
     recalibrate,
 )
 from pairlearn.evaluation.judged import Estimate
-from pairlearn.io import ItemTable, PairTable, TableError
+from pairlearn.io import ItemTable, TableError
 from pairlearn.io.item_files import digest
-from pairlearn.io.read import Labelled
-from pairlearn.io.scales import Scale
 from pairlearn.judgements import Judgements
 from pairlearn.progress import Progress, training_bar
 from pairlearn.training import Checkpoint
@@ -246,7 +242,7 @@ class HeldPairs(ScoredPairs):
     """
 
     items: ItemTable
-    table: PairTable
+    table: Judgements
     ignored: int
     seen: str | None
 
@@ -255,7 +251,7 @@ class HeldPairs(ScoredPairs):
         cls,
         classifier: PairClassifier,
         items: ItemTable,
-        table: PairTable,
+        table: Judgements,
         files: tuple[Path, Path],
         *,
         both: bool = False,
@@ -266,17 +262,17 @@ class HeldPairs(ScoredPairs):
         similarity and a difference are used.
         """
         try:
-            table.judgements(items)  # which names the row of an unknown item
+            table = table.located(items.ids)
         except TableError as error:
             raise TableError(f"{files[1]}, {error} in {files[0]}") from None
         alone, table = int(table.single.sum()), table[~table.single]
-        new = classifier.unseen(table.positions(items), items.features, items.ids)
+        new = classifier.unseen(table.ends, items.features, items.ids)
         if len(new) < 2:
             new[:] = True  # too few pairs, which is the error below
         elif new.sum() < 2:
             raise ValueError(_nothing_new(classifier, files[1], new))
         table = table[new]
-        judged = table.judgements(items)
+        judged = table
         if both:
             judged, _ = without_fixed(judged, fixed_in(getattr(classifier, "annotators_", ())))
         judged = judged[judged.of("both") if both else judged.soft]
@@ -286,7 +282,7 @@ class HeldPairs(ScoredPairs):
         scored = classifier.score_pairs(
             judged, lambda needed: log_odds(classifier, items[needed], files[0])
         )
-        used = len(judged) if both else int(table.judged.sum())
+        used = len(judged) if both else int(table.soft.sum())
         ignored, seen = alone + len(table) - used, doubt_of_seen(new)
         return cls(**vars(scored), items=items, table=table, ignored=ignored, seen=seen)
 
@@ -304,7 +300,7 @@ class HeldPairs(ScoredPairs):
 
     def annotator_doubts(self, classifier: PairClassifier) -> list[str]:
         """Answers that count for nothing or little, and annotators whom the model does not know."""
-        judged = self.table.judgements(self.items)
+        judged = self.table
         _, shares = untouched(judged)
         doubts = [f"{untouched_words(shares)}: {UNDECIDED}"] if shares else []
         if judged.annotator is None:
@@ -333,7 +329,7 @@ class HeldPairs(ScoredPairs):
                 doubts.append(f"{about}; {UNKNOWN[rivals]}")
         return doubts
 
-    def recalibrate(self, known: Labelled) -> Recalibration | None:
+    def recalibrate(self, known: Judgements) -> Recalibration | None:
         """Correct the judgements by known classes; None if no item of the pairs has one.
 
         ValueError if the answers are hard.
@@ -349,10 +345,10 @@ class HeldPairs(ScoredPairs):
         options: Any = {"weight": self.weight, "items": self.ends}
         return recalibrate(self.labels, *self.z.T, *at_ends.T, **options)
 
-    def classes_of(self, known: Labelled) -> Floats:
+    def classes_of(self, known: Judgements) -> Floats:
         """Known classes (n, 2) of both ends of the pairs, NaN where unknown."""
         classes = np.full(len(self.items), np.nan)
-        classes[known.rows] = known.positive
+        classes[known.ends[:, 0]] = known.u
         return np.asarray(classes[self.ends])
 
 
@@ -401,21 +397,21 @@ class PairSample:
     """Items and judged pairs of a file; ``ignored`` of its ``rows`` have no such judgement."""
 
     items: ItemTable
-    table: PairTable
+    table: Judgements
     rows: int
     ignored: int = 0
 
 
-def sample_pair_file(
-    known: ItemTable,
-    pairs: Path,
-    *,
-    noisy: bool,
-    scales: Sequence[Scale | None] = (None, None),
-) -> PairSample:
-    """Read a file of pairs once and keep a random sample, or all pairs if they are few."""
-    file = PairFile(pairs, known, noisy=noisy, scales=scales)
-    survey = survey_pairs(file, sample=EVALUATED_PAIRS)
-    judged = Judgements.concatenate(survey.sampled)
-    table = PairTable.from_judgements(judged[judged.soft], known.ids)
-    return PairSample(known, table, file.rows, max(file.rows - survey.counts["soft"], 0))
+def fit_table(
+    classifier: PairClassifier,
+    table: Table,
+    progress: Progress | None = None,
+    checkpoint: Checkpoint | None = None,
+) -> None:
+    """Fit to a table, with callbacks beside those of the classifier."""
+    callbacks = classifier.callbacks
+    classifier.callbacks = [*(callbacks or ()), progress, checkpoint]
+    try:
+        classifier.fit(table, None)
+    finally:
+        classifier.callbacks = callbacks

@@ -1,47 +1,35 @@
-"""CSV and Parquet files as batches of columns.
+"""CSV and Parquet files as batches of columns, read by pyarrow.
 
-pyarrow reads CSV as long as it is plain: UTF-8 without quotes, NUL or lone carriage returns. Since
-it accepts unclosed cells and text after a closing quote, Python's csv module reads the rest and
-reports errors. Messages count rows from 1, without the header.
+CSV is UTF-8 with one header line; cells are separated by commas, semicolons or tabs. Messages count
+rows from 1, without the header.
 """
 
 from __future__ import annotations
 
-import csv
 import os
+import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO, ClassVar, TypeAlias, TypeVar
+from typing import Any, ClassVar, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.columns import RowError, TableError, locate_errors, quote, unify_ids
-from pairlearn.io.cells import Kind, convert, list_names, text_array
-from pairlearn.io.items import is_empty
+from pairlearn.io.cells import Cells, convert, list_names
 
 Columns: TypeAlias = dict[str, Any]
 Table = TypeVar("Table")
 
-BATCH = 8192
-"""Rows read at once by the csv module."""
 BLOCK = 1 << 23
-"""Bytes of CSV read at once by pyarrow."""
-MAX_LINE = 1 << 24
-"""Longest line in bytes: a longer one is no table, and must not fill the memory."""
-MAX_CELL = 131072
-"""Longest cell in characters, the limit of the csv module."""
+"""Bytes of CSV parsed at once, and so the longest row: a longer one is no table."""
 ROWS = 65536
 """Rows of Parquet read at once."""
-
+DELIMITERS = (",", ";", "\t")
+COMPRESSED = (".gz", ".zst")
 _BOM = b"\xef\xbb\xbf"
-_CSV_ERRORS = {
-    "unexpected end": "a quoted cell is never closed",
-    "field larger": f"a cell has more than {MAX_CELL} characters; is a quoted cell never closed?",
-    "expected after": "text after the closing quote of a cell; double the quotes inside it",
-    "new-line": "a carriage return inside a line; end lines with LF or CRLF",
-}
 
 
 class Source(ABC):
@@ -64,26 +52,28 @@ class Source(ABC):
         """Describe a data row, counted from 0, or the file (None), for messages."""
         return str(self.path) if row is None else f"{self.path}, row {row + 1}"
 
-    def column(self, name: str, kind: Kind, cells: Any, *, empty: bool = False) -> NDArray[Any]:
+    def column(self, name: str, kind: Cells, cells: Any, *, empty: bool = False) -> NDArray[Any]:
         """A column of a batch as an array of its kind; see `convert`."""
         column = convert(name, kind, cells, typed=self.typed, empty=empty)
         return column.astype(np.str_) if kind == "id" and self.text_ids else column
 
-    def scan_ids(self, names: Sequence[str], *, empty: bool = False) -> bool:
-        """Read the ids of the whole file to set `text_ids`; whether some of them are empty."""
-        text = some_empty = False
+    def scan_ids(self) -> None:
+        """Read the ids of the whole file to set `text_ids`."""
         try:
-            for columns in self.batches(names):
-                for name in names:
-                    ids = self.column(name, "id", columns[name], empty=empty)
-                    text |= ids.dtype.kind == "U"
-                    some_empty |= empty and bool(is_empty(ids).any())
-                if text and some_empty >= empty:
-                    break
+            batches = (self.column("id", "id", columns["id"]) for columns in self.batches(["id"]))
+            self.text_ids = any(ids.dtype.kind == "U" for ids in batches)
         except (TableError, RowError):  # reported when the file is read
-            text, some_empty = True, empty
-        self.text_ids = text
-        return some_empty
+            self.text_ids = True
+
+    def cells(self, names: Sequence[str]) -> Columns:
+        """All rows of some columns, as Arrow arrays."""
+        import pyarrow
+
+        batches = list(self.batches(names))
+        if not batches:
+            raise TableError(f"{self.path} has a header but no rows")
+        chunks = {n: pyarrow.chunked_array([columns[n] for columns in batches]) for n in names}
+        return {n: column.unify_dictionaries().combine_chunks() for n, column in chunks.items()}
 
     def tables(self, names: Sequence[str], build: Callable[[Columns], Table]) -> Iterator[Table]:
         """Yield a table built from each batch; errors name the row in the file."""
@@ -101,7 +91,7 @@ class Source(ABC):
         parts = list(self.tables(names, build))
         return {name: np.concatenate(unify_ids([p[name] for p in parts])) for name in parts[0]}
 
-    def read(self, kinds: Mapping[str, Kind]) -> Columns:
+    def read(self, kinds: Mapping[str, Cells]) -> Columns:
         """Read all rows of some columns, each of its kind."""
         return self.read_arrays(
             [*kinds],
@@ -120,120 +110,121 @@ def _build_table(build: Callable[[Columns], Table], columns: Columns) -> Table:
 
 
 class CsvSource(Source):
-    """A CSV file: UTF-8, commas, one header, no ragged rows."""
+    """A CSV file, perhaps compressed: one header, no ragged rows. All cells are text."""
 
     typed = False
 
     def __init__(self, path: Path) -> None:
-        self.path, self.names = path, []
-        with path.open("rb") as file:
-            file.seek(len(_BOM) if file.read(len(_BOM)) == _BOM else 0)
-            header = next(self._records(file, 0), [])
-            self._data = file.tell()
-        if not header:
-            raise TableError(f"{path} is empty")
-        self.names = [name.strip() for name in header]
+        import pyarrow
+        from pyarrow import csv
+
+        self.path = path
+        with self._errors("header"), self._open() as file:
+            start = file.read(BLOCK).removeprefix(_BOM)
+            lines = [line for line in re.split(rb"\r\n|\n|\r", start) if line.strip()]
+            if not lines:
+                raise TableError(f"{path} is empty")
+            header = lines[0].decode()
+            self._delimiter = next((mark for mark in DELIMITERS if mark in header), ",")
+            # At most as many columns as delimiters; quoted ones separate nothing.
+            most = [f"f{place}" for place in range(header.count(self._delimiter) + 1)]
+            line = pyarrow.BufferReader(lines[0] + b"\n")
+            names = csv.read_csv(line, *self._options(most, autogenerate_column_names=True))
+        self.names = [str(column[0] if column[0].is_valid else "").strip() for column in names]
 
     def batches(self, names: Sequence[str]) -> Iterator[Columns]:
         """Yield batches of rows; those before a bad row come before its error."""
-        row = 1
-        with self.path.open("rb") as file:
-            file.seek(self._data)
-            while block := file.read(BLOCK):
-                block += file.readline(MAX_LINE)
-                columns = _plain_columns(block, self.names, names)
-                if columns is None:
-                    file.seek(-len(block), 1)
-                    break
-                if count := len(columns[names[0]]):
-                    row += count
-                    yield columns
-            for records in self._record_batches(file, row):
-                cells = dict(zip(self.names, zip(*records, strict=True), strict=True))
-                yield {name: text_array(cells[name]) for name in names}
+        from pyarrow import csv
 
-    def _record_batches(self, file: BinaryIO, row: int) -> Iterator[list[list[str]]]:
-        """Yield the remaining records in batches, also those before a bad one."""
-        records: list[list[str]] = []
-        try:
-            for record in self._records(file, row):
-                if len(records) == BATCH:
-                    yield records
-                    records = []
-                records.append(record)
-        except TableError:
-            if records:
-                yield records
-            raise
-        if records:
-            yield records
+        places = [self.names.index(name) for name in names]
+        with self._errors(), self._open() as file:
+            unnamed = [f"f{place}" for place in range(len(self.names))]
+            reader = csv.open_csv(file, *self._options(unnamed, column_names=unnamed, skip_rows=1))
+            last = None
+            for batch in reader:
+                if batch.num_rows:
+                    last = batch
+                    yield {n: batch.column(p) for n, p in zip(names, places, strict=True)}
+            if file.quotes % 2 and last is not None:
+                # Only a quoted cell without an end holds the last line break of the file.
+                ends = [str(column[-1]) for column in last.columns if column[-1].is_valid]
+                if any("\n" in cell for cell in ends):
+                    raise TableError(f"{self.path}: a quoted cell is never closed")
 
-    def _records(self, file: BinaryIO, row: int) -> Iterator[list[str]]:
-        """Yield the remaining records without blank lines; row 0 is the header."""
-        reader = csv.reader(self._lines(file), strict=True)
-        while True:
-            try:
-                cells = next(reader, None)
-                if cells and self.names and len(cells) != len(self.names):
-                    raise csv.Error(f"{len(cells)} cells, but the header has {len(self.names)}")
-            except csv.Error as error:
-                messages = (text for part, text in _CSV_ERRORS.items() if part in str(error))
-                place = f"row {row}" if row else "header"
-                raise TableError(f"{self.path}, {place}: {next(messages, str(error))}") from None
-            if cells is None:
-                return
-            if cells:
-                yield cells
-                row += 1
+    def _options(self, columns: Sequence[str], **reading: Any) -> Any:
+        import pyarrow
+        from pyarrow import csv
 
-    def _lines(self, file: BinaryIO) -> Iterator[str]:
-        while raw := file.readline(MAX_LINE):
-            try:
-                text, bad = raw.decode(), raw.find(b"\0")
-            except UnicodeDecodeError as error:
-                text, bad = "", error.start
-            if bad >= 0:
-                not_utf8 = f"0x{raw[bad]:02x}, not UTF-8; save the file as UTF-8"
-                problem = not_utf8 if raw[bad] else "NUL; this is not a text file"
-                raise csv.Error(f"byte {file.tell() - len(raw) + bad} is {problem}")
-            if len(raw) == MAX_LINE:
-                raise csv.Error(f"longer than {MAX_LINE} bytes")
-            yield text
-
-
-def _plain_columns(block: bytes, header: Sequence[str], names: Sequence[str]) -> Columns | None:
-    """Parse whole lines by pyarrow, all cells as text; None if it might read them wrongly."""
-    import pyarrow
-    from pyarrow import csv as arrow_csv
-
-    if (
-        b'"' in block
-        or b"\0" in block
-        or block.count(b"\r") != block.count(b"\r\n")
-        or block.startswith(_BOM)  # which pyarrow would drop
-        or max(map(len, block.split(b"\n"))) > MAX_CELL
-    ):
-        return None
-    try:
-        if not block.isascii():
-            block.decode()
-        table = arrow_csv.read_csv(
-            pyarrow.BufferReader(block),
+        return (
             # With its threads beside torch's, the process sometimes aborts when it ends.
-            arrow_csv.ReadOptions(
-                use_threads=False, column_names=header, block_size=len(block) + 1
-            ),
-            arrow_csv.ParseOptions(quote_char=False, double_quote=False),
-            arrow_csv.ConvertOptions(
-                include_columns=names,
-                column_types=dict.fromkeys(names, pyarrow.string()),
+            csv.ReadOptions(use_threads=False, block_size=BLOCK, **reading),
+            csv.ParseOptions(delimiter=self._delimiter, newlines_in_values=True),
+            csv.ConvertOptions(
+                column_types={name: pyarrow.string() for name in columns},
                 null_values=[""],
                 strings_can_be_null=True,
+                quoted_strings_can_be_null=True,
             ),
         )
-    except (UnicodeDecodeError, pyarrow.ArrowInvalid):
-        return None
-    return {name: table.column(name).combine_chunks() for name in names}
+
+    def _open(self) -> _CheckedBytes:
+        return _CheckedBytes(self.path)
+
+    @contextmanager
+    def _errors(self, place: str = "") -> Iterator[None]:
+        """Turn errors of pyarrow into a TableError that names the row."""
+        import pyarrow
+
+        try:
+            yield
+        except UnicodeDecodeError:
+            raise TableError(f"{self.path}, {place}: not UTF-8; save the file as UTF-8") from None
+        except (pyarrow.ArrowException, OSError) as error:
+            text = str(error).splitlines()[0]
+            found = re.search(r"Row #(\d+): (.*)", text)
+            place = f", row {int(found[1]) - 1}" if found else ""
+            problem = found[2] if found else text
+            if ragged := re.search(r"Expected (\d+) columns, got (\d+)", problem):
+                problem = f"{ragged[2]} cells, but the header has {ragged[1]}"
+            elif "UTF8" in problem:
+                problem = "not UTF-8; save the file as UTF-8"
+            elif "straddling" in problem:
+                problem = f"a row has more than {BLOCK} bytes; is a quoted cell never closed?"
+            raise TableError(f"{self.path}{place}: {problem}") from None
+
+
+class _CheckedBytes:
+    """The bytes of a file, decompressed, without BOM; refuses NUL and counts quotes."""
+
+    closed = False
+
+    def __init__(self, path: Path) -> None:
+        import pyarrow
+
+        self._path, self.quotes, self._start = path, 0, True
+        self._file = pyarrow.input_stream(str(path), compression="detect")
+
+    def read(self, size: int) -> bytes:
+        block: bytes = self._file.read(size)
+        if self._start:
+            block = block.removeprefix(_BOM)
+            self._start = False
+        if b"\0" in block:
+            raise TableError(f"{self._path}: a NUL among the bytes; this is not a text file")
+        self.quotes += block.count(b'"')
+        return block
+
+    def readable(self) -> bool:
+        return True
+
+    def close(self) -> None:
+        self._file.close()
+
+    def __enter__(self) -> _CheckedBytes:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
 
 class ParquetSource(Source):
@@ -246,28 +237,16 @@ class ParquetSource(Source):
         with self._open() as file:
             self._stored = self._call(lambda: file.schema_arrow.names)
             self.names = [name.strip() for name in self._stored]
-            groups = range(file.num_row_groups)
-            self.group_rows = [file.metadata.row_group(group).num_rows for group in groups]
 
     def batches(self, names: Sequence[str]) -> Iterator[Columns]:
         """Yield batches of rows."""
-        for _, columns in self.group_batches(names, range(len(self.group_rows)), ROWS):
-            yield columns
-
-    def group_batches(
-        self, names: Sequence[str], groups: Iterable[int], rows: int
-    ) -> Iterator[tuple[int, dict[str, Any]]]:
-        """Yield batches of up to `rows` rows of the given row groups, each with its group."""
         stored = {name: self._stored[self.names.index(name)] for name in names}
         with self._open() as file:
-            for group in groups:
-                batches = file.iter_batches(
-                    rows, row_groups=[group], columns=[*stored.values()], use_threads=False
-                )
-                while (batch := self._call(next, batches, None)) is not None:
-                    self._call(batch.validate, full=True)
-                    if batch.num_rows:
-                        yield group, {name: batch.column(column) for name, column in stored.items()}
+            batches = file.iter_batches(ROWS, columns=[*stored.values()], use_threads=False)
+            while (batch := self._call(next, batches, None)) is not None:
+                self._call(batch.validate, full=True)
+                if batch.num_rows:
+                    yield {name: batch.column(column) for name, column in stored.items()}
 
     def _open(self) -> Any:
         from pyarrow import parquet
@@ -289,9 +268,14 @@ class ParquetSource(Source):
             ) from None
 
 
-def suffix_of(path: Path, what: str, suffixes: Sequence[str]) -> str:
-    """The suffix of a file in lower case; TableError if it is not one of `suffixes`."""
+def suffix_of(path: Path, what: str, suffixes: Sequence[str], *, compressed: bool = False) -> str:
+    """The suffix of a file in lower case; TableError if it is not one of `suffixes`.
+
+    With `compressed`, that of ``pairs.csv.gz`` is ``.csv``.
+    """
     suffix = path.suffix.lower()
+    if compressed and suffix in COMPRESSED and Path(path.stem).suffix.lower() == ".csv":
+        suffix = ".csv"
     if suffix not in suffixes:
         allowed = " or ".join(filter(None, [", ".join(suffixes[:-1]), suffixes[-1]]))
         raise TableError(f"{path} has the suffix {quote(suffix)}; {what} are {allowed}")
@@ -316,7 +300,7 @@ def open_source(path: Path, what: str, *needed: str) -> CsvSource | ParquetSourc
 
     `what` is the plural noun for its rows in messages.
     """
-    is_csv = suffix_of(path, what, (".csv", ".parquet")) == ".csv"
+    is_csv = suffix_of(path, what, (".csv", ".parquet"), compressed=True) == ".csv"
     existing_file(path)
     source = CsvSource(path) if is_csv else ParquetSource(path)
     place: dict[str, int] = {}
@@ -338,9 +322,6 @@ def missing_column(
     source: Source, problem: str, hint: str = ": rename the one that has it"
 ) -> TableError:
     """The error for a header without a column that is needed."""
-    for mark, word in ((";", "semicolons"), ("\t", "tabs")):
-        if len(source.names) == 1 and mark in source.names[0]:
-            return TableError(f"{source.path}: separate the columns by commas, not {word}")
     if problem == "no column 'id'" and {"left", "right"} <= {*source.names}:
         hint = ": these are pairs, and items belong here"
     elif problem == "no column 'left'" and "id" in source.names:

@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 
 from pairlearn.columns import Floats, RowError, locate_errors, unify_ids
 from pairlearn.io import PairTable, TableError
-from pairlearn.io.cells import Kind, convert
+from pairlearn.io.cells import Cells, convert
 from pairlearn.io.pairs import check_pairs
 from pairlearn.io.sources import open_source
 from pairlearn.io.write import file_columns, open_rows
@@ -296,8 +296,8 @@ def read_preferences(path: Path, column: str, meaning: PreferenceMeaning) -> Pai
     source = open_source(path, "pairs", "left", "right", column)
     if "difference" in source.names or "preference" in source.names:
         raise TableError(f"{path} has differences or preferences of its own besides {column!r}")
-    kinds: dict[str, Kind] = {"left": "id", "right": "id", column: "number"}
-    optional: dict[str, Kind] = {"similarity": "number", "annotator": "text"}
+    kinds: dict[str, Cells] = {"left": "id", "right": "id", column: "number"}
+    optional: dict[str, Cells] = {"similarity": "number", "annotator": "text"}
     kinds |= {name: kind for name, kind in optional.items() if name in source.names}
     columns = source.read(kinds)
     with locate_errors(source.place):

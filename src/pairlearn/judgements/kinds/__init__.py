@@ -41,12 +41,8 @@ KINDS: list[Kind] = [
 ]
 
 
-RESERVED = {
-    "left", "right", "weight", "annotator", "noisy", "ignored", "single", "judged", "ids", "labels",
-    "columns", "changed", "positions", "numbered", "statements", "said", "judgements",
-    "concatenate", "from_judgements", "to_array", "trusted",
-}  # fmt: skip
-"""Names in `pairlearn.io.PairTable`, which no column can have."""
+RESERVED = {"left", "right", "weight", "annotator", "about"}
+"""Names of the other columns of a file, which no value can have."""
 
 
 def register(new: Kind) -> Kind:
@@ -131,6 +127,12 @@ def columns() -> dict[str, Column]:
     ['similarity', 'difference', 'preference', 'label']
     """
     return {column.name: column for known in KINDS for column in known.columns}
+
+
+def columns_of(*, single: bool) -> list[str]:
+    """Columns of statements about one item, or about pairs."""
+    found = [column.name for known in KINDS if known.single == single for column in known.columns]
+    return list(dict.fromkeys(found))
 
 
 def column_of_word(word: str, name: str) -> str | None:
