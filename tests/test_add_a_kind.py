@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +22,11 @@ from model_folders import answer, run
 from pairlearn import Judgements, PairClassifier
 from pairlearn.check import check
 from pairlearn.estimators import fit_file
-from pairlearn.io import PairTable, read_items, read_pairs, write_pairs
+from pairlearn.io import read_items, read_pairs, write_pairs
 from pairlearn.io.pairs import pair_columns
 from pairlearn.judgements import kinds
 from pairlearn.simulation import simulate
+from tables import pair_table
 
 SOFT = ("both", "similarity", "difference")
 ROOT = Path(__file__).parents[1]
@@ -113,7 +115,7 @@ def test_mistakes_in_a_kind_are_named(attributes: dict[str, Any], message: str) 
 def test_what_is_no_kind_is_no_column_either() -> None:
     with pytest.raises(TypeError, match="an instance of a subclass of Kind; got <class"):
         kinds.register(Floor)  # type: ignore[arg-type]
-    public = {name for name in dir(PairTable) if not name.startswith("_")}
+    public = {name for name in dir(Judgements) if not name.startswith("_")}
     assert public | {*pair_columns()} - {*kinds.columns()} <= kinds.RESERVED
 
 
@@ -176,7 +178,7 @@ def test_every_command_takes_it(
         table, items = read_pairs(files[1]), read_items(files[0])
         statements = table.judgements(items)
         statements = statements[~statements.joint]
-        write_pairs(PairTable.from_judgements(statements, items.ids), tmp_path / "some.parquet")
+        write_pairs(replace(statements, items.ids), ids=tmp_path / "some.parquet")
         names["PAIRS"] = str(tmp_path / "some.parquet")
     if "MODEL" in words:
         other, names["MODEL"] = simulate(pairs=60, seed=7), str(tmp_path / "model")
@@ -275,7 +277,7 @@ def test_check_reads_a_kind_that_means_similarities_by_its_column() -> None:
     beside("same", kinds.Column("twins", 0, 1, {"yes": 1, "no": 0}))
     found = [
         [finding.code for finding in check(table, majority="positive").findings]
-        for table in (PairTable(left, left + 1, None, None, **{name: answers})
+        for table in (pair_table(left, left + 1, None, None, **{name: answers})
                       for name in ("same", "twins"))
     ]  # fmt: skip
     assert found[0] == found[1] and "implied-prior" in found[0]
@@ -286,7 +288,7 @@ def test_only_what_means_similarities_or_differences_is_measured_with() -> None:
         name, columns, means = "grade", (kinds.Column("grade", 0, 1),), ("label",)
 
     kinds.register(Grade())
-    table = PairTable(["a", "b"], ["b", ""], [0.5, np.nan], None, grade=[np.nan, 1])
+    table = pair_table(["a", "b"], ["b", ""], [0.5, np.nan], None, grade=[np.nan, 1])
     assert table.judged.tolist() == [True, False]
 
 

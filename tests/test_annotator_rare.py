@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,6 @@ from pairlearn.annotators import Answers, Crowd, fair, learn_link
 from pairlearn.annotators.answers import constant_people
 from pairlearn.annotators.crowd import learn_with_items, rough_log_odds
 from pairlearn.check import check
-from pairlearn.io import PairTable
 from pairlearn.judgements import Judgements
 
 RARE = 0.05
@@ -105,7 +105,7 @@ def test_nobody_is_left_out_where_same_is_usual() -> None:
     assert not any(manner.constant for manner in crowd.manners.values())
     assert not [doubt for doubt in crowd.doubts() if doubt.code == "outlying-annotator"]
     assert len(fair(list(crowd.manners.values()), rows)) == 120
-    table = PairTable.from_judgements(rows, np.arange(240))
+    table = replace(rows, ids=np.arange(240))
     report = check(table)
     codes = {finding.code for finding in report.findings}
     levels = next(finding for finding in report.findings if finding.code == "levels")

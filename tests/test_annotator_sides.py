@@ -19,8 +19,9 @@ from pairlearn.check import check
 from pairlearn.estimators.cross_fitting import SidesWarning, decide_sides, learn_annotators
 from pairlearn.estimators.measuring import FitCheckpoints, Measured, fit_and_measure
 from pairlearn.estimators.table import Table
-from pairlearn.io import ItemTable, PairTable, read_pairs, write_items, write_pairs
+from pairlearn.io import ItemTable, read_pairs, write_items, write_pairs
 from pairlearn.judgements import Judgements
+from tables import pair_table
 from test_check import codes, find
 
 NAMES = np.array(["ann", "bob", "cy", "dan", "eve"])
@@ -185,7 +186,7 @@ def test_of_two_people_it_stays_open_who_exchanges_sides(shared: bool) -> None:
         model.fit(x, judged)
     assert np.mean((model.predict(x) > 0) == positive) < 0.1
     assert [m.words() for m in model.annotators_] == ["runs against bob", "runs against ann"]
-    table = PairTable(*judged.ends.T, judged.u, judged.v, annotator=judged.annotator)
+    table = pair_table(*judged.ends.T, judged.u, judged.v, annotator=judged.annotator)
     report = check(table, items=ItemTable(np.arange(200), x), precision=False)
     assert find(report, "contrary-annotators").ids == ("ann", "bob")
     assert not {"outlying-annotator", "rival-annotators"}.intersection(codes(report, "warning"))
@@ -266,7 +267,7 @@ def test_check_with_known_classes_says_who_exchanges_sides(tmp_path: Path) -> No
     columns = {"similarity": judged.u, "difference": judged.v, "annotator": judged.annotator}
     ids = np.array([f"i{k}" for k in range(184)])
     files = tmp_path / "pairs.csv", "--items", tmp_path / "items.csv"
-    write_pairs(PairTable(*ids[judged.ends].T, **columns), files[0])
+    write_pairs(pair_table(*ids[judged.ends].T, **columns), files[0])
     write_items(ItemTable(ids, np.concatenate([x, x[:4]])), files[2])  # the last are in no pair
     known, classes = tmp_path / "known.csv", [*positive[4:24], *positive[:4]]
     of = [*ids[4:24], *ids[180:]]
@@ -296,7 +297,7 @@ def test_everybody_against_the_known_classes(tmp_path: Path) -> None:
     x, positive, judged = crowd(everybody, 3, 150)
     files = tmp_path / "pairs.csv", "--items", tmp_path / "items.csv"
     columns = {"similarity": judged.u, "difference": judged.v, "annotator": judged.annotator}
-    write_pairs(PairTable(*judged.ends.T, **columns), files[0])
+    write_pairs(pair_table(*judged.ends.T, **columns), files[0])
     write_items(ItemTable(np.arange(300), x), files[2])
     for name, classes in (("known", positive), ("opposite", ~positive)):
         lines = [f"{k},{int(classes[k])}\n" for k in range(0, 300, 10)]
@@ -323,7 +324,7 @@ def test_everybody_against_the_known_classes(tmp_path: Path) -> None:
     new = tmp_path / "new-items.csv", tmp_path / "new.csv"
     columns = {"similarity": judged.u, "difference": judged.v}
     write_items(ItemTable(np.arange(300, 500), x), new[0])
-    write_pairs(PairTable(*(judged.ends.T + 300), **columns), new[1])
+    write_pairs(pair_table(*(judged.ends.T + 300), **columns), new[1])
     assert run("evaluate", tmp_path / "model", *new, "--at-least", 0.5).exit_code == 1
 
 
@@ -355,7 +356,7 @@ def test_where_sides_are_open_no_accuracy_is_printed(tmp_path: Path) -> None:
         ids = np.array([f"{name}{k}" for k in range(len(x))])
         columns = {"similarity": judged.u, "difference": judged.v, "annotator": judged.annotator}
         write_items(ItemTable(ids, x), tmp_path / f"{name}-items.csv")
-        write_pairs(PairTable(*ids[judged.ends].T, **columns), tmp_path / f"{name}.csv")
+        write_pairs(pair_table(*ids[judged.ends].T, **columns), tmp_path / f"{name}.csv")
     model = tmp_path / "model"
     files = tmp_path / "fit-items.csv", tmp_path / "fit.csv"
     result = answer("fit", *files, "--out", model, "--model", "linear", "--epochs", 20)

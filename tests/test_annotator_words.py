@@ -18,11 +18,11 @@ from pairlearn.annotators.manner import Manner
 from pairlearn.check import check
 from pairlearn.cli import app
 from pairlearn.cli.fit_output import warnings_of
-from pairlearn.io import PairTable
 from pairlearn.judgements import Judgements
 from pairlearn.simulation import simulate
 from pairlearn_studio.cli import exchange as annotate_exchange
 from studio_client import annotate
+from tables import pair_table
 from test_check import codes, find
 
 N = 80
@@ -45,14 +45,14 @@ def answers_of(how: str, r: Any, rng: np.random.Generator) -> Any:
     }[how]()
 
 
-def table_of(people: dict[str, str], seed: int, n: int = N) -> tuple[PairTable, Any]:
+def table_of(people: dict[str, str], seed: int, n: int = N) -> tuple[Judgements, Any]:
     """Everybody judges the same pairs of items, which have three features."""
     rng = np.random.default_rng(seed)
     x = rng.normal(size=(2 * n, 3))
     r = (1 / (1 + np.exp(-3 * x[:, 0]))).reshape(n, 2)
     answers = np.concatenate([answers_of(how, r, rng) for how in people.values()]).round(3)
     ends = np.tile(np.arange(2 * n).reshape(n, 2), (len(people), 1))
-    return PairTable(*ends.T, *answers.T, annotator=np.repeat([*people], n)), x
+    return pair_table(*ends.T, *answers.T, annotator=np.repeat([*people], n)), x
 
 
 def crowd_of(people: dict[str, str], seed: int, features: bool = False) -> Crowd:
@@ -97,9 +97,9 @@ def test_a_table_of_several_kinds_lacks_nothing() -> None:
     rows = ["left", "right", "", ""], [np.nan, np.nan, 0.8, 0.4], [np.nan, np.nan, 0.1, np.nan]
     comparison, s, c = (np.array(column) for column in rows)
     ends = np.arange(8).reshape(2, 4)
-    whole = check(PairTable(*ends[:, :3], s[:3], c[:3], comparison=comparison[:3]))
+    whole = check(pair_table(*ends[:, :3], s[:3], c[:3], comparison=comparison[:3]))
     assert not {"missing", "not-measurable"} & {*codes(whole)}
-    missing = find(check(PairTable(*ends, s, c, comparison=comparison)), "missing")
+    missing = find(check(pair_table(*ends, s, c, comparison=comparison)), "missing")
     assert missing.rows == (4,) and missing.message.startswith("25% of the rows lack")
 
 
@@ -107,7 +107,7 @@ def test_a_table_of_several_kinds_lacks_nothing() -> None:
     ("prior", "words"), [(None, "fit needs the class prior, to know"), (0.3, "Your prior tells")]
 )
 def test_what_fit_needs_for_a_ranking_is_said(prior: float | None, words: str) -> None:
-    judged = PairTable([1, 2], [3, 4], None, None, [1, -1])
+    judged = pair_table([1, 2], [3, 4], None, None, [1, -1])
     assert words in find(check(judged, prior=prior), "ranking-only").message
 
 
@@ -230,8 +230,8 @@ def test_noise_in_tenths_and_overconfidence_are_no_lean(seed: int) -> None:
     s, c = (made.similarity + noise[0]).clip(0, 1), (made.difference + noise[1]).clip(-1, 1)
     sure = made.similarity**2 / (made.similarity**2 + (1 - made.similarity) ** 2)
     for answers in ((s.round(1), c.round(1)), (sure, made.difference)):
-        report = check(PairTable(made.left, made.right, *answers), precision=False)
+        report = check(pair_table(made.left, made.right, *answers), precision=False)
         assert "infeasible" in codes(report) and "leaning-similarity" not in codes(report)
     less = (made.similarity - 0.1).clip(0, 1)
-    report = check(PairTable(made.left, made.right, less, made.difference), precision=False)
+    report = check(pair_table(made.left, made.right, less, made.difference), precision=False)
     assert "says “different” too often" in find(report, "leaning-similarity").message

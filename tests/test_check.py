@@ -16,9 +16,11 @@ from hypothesis import strategies as st
 from pairlearn import PairLabels
 from pairlearn.check import CheckReport, Finding, check, expected_half_width, plot_plane
 from pairlearn.check.findings import RULES
-from pairlearn.io import ItemTable, PairTable
+from pairlearn.io import ItemTable
+from pairlearn.judgements import Judgements
 from pairlearn.simulation import simulate
 from pairlearn_bench.simulated import add_noise
+from tables import pair_table
 
 NAN = math.nan
 
@@ -32,9 +34,9 @@ def find(report: CheckReport, code: str) -> Finding:
     return finding
 
 
-def table(*rows: tuple[Any, ...], **columns: Any) -> PairTable:
+def table(*rows: tuple[Any, ...], **columns: Any) -> Judgements:
     left, right, s, c = zip(*rows, strict=True)
-    return PairTable(list(left), list(right), list(s), list(c), **columns)
+    return pair_table(list(left), list(right), list(s), list(c), **columns)
 
 
 # ---- reports ----------------------------------------------------------------------------------
@@ -72,7 +74,9 @@ def test_every_rule_has_a_severity_and_a_sentence() -> None:
 
 # ---- one rule each ----------------------------------------------------------------------------
 
-MIXED = PairTable(["a", "x"], ["b", ""], None, None, comparison=["left", ""], confidence=[NAN, 0.7])
+MIXED = pair_table(
+    ["a", "x"], ["b", ""], None, None, comparison=["left", ""], confidence=[NAN, 0.7]
+)
 TWENTY = [(k, k + 100, 0.5, 0.1) for k in range(20)]
 
 
@@ -105,7 +109,7 @@ TWENTY = [(k, k + 100, 0.5, 0.1) for k in range(20)]
          "duplicate", "warning", (2,), "drop them if they are copies"),
         (table(("a", "b", 0.9, 0.0), ("a", "b", 0.5, 0.0)),
          "contradiction", "note", (1,), "without a name, perhaps several"),
-        (PairTable([1, 2, 1], [2, 1, 3], None, None, ["left"] * 3, annotator=["x"] * 3),
+        (pair_table([1, 2, 1], [2, 1, 3], None, None, ["left"] * 3, annotator=["x"] * 3),
          "contradiction", "warning", (1,), "in the other order"),
         (table(("a", "b", 0.9, 0.1), ("b", "c", 0.9, NAN), ("x", "y", 0.9, NAN)),
          "unoriented-component", "note", (3,), "In 1 of 2 components"),
@@ -119,17 +123,17 @@ TWENTY = [(k, k + 100, 0.5, 0.1) for k in range(20)]
         # Σw = 3 + 3·1 = 6, Σw² = 9 + 3 = 12, and 36/12 = 3.
         (table(*((k, k + 9, 0.5, 0.0) for k in range(4)), weight=[3, 1, 1, 1]),
          "weights", "note", (), "4 judgements are worth 3 of equal weight"),
-        (PairTable(range(100), range(100, 200), np.linspace(0, 0.6, 100), None),
+        (pair_table(range(100), range(100, 200), np.linspace(0, 0.6, 100), None),
          "too-unlike", "warning", (), "clearly below ½"),
-        (PairTable(range(40), range(40, 80), None, [1, -1] * 20),
+        (pair_table(range(40), range(40, 80), None, [1, -1] * 20),
          "comparisons", "error", (), "--difference-means preference"),
-        (PairTable(range(40), range(40, 80), None, [0.9, -0.8] * 20),
+        (pair_table(range(40), range(40, 80), None, [0.9, -0.8] * 20),
          "comparisons", "warning", (), "overstate how sure they are"),
         (table(*TWENTY, annotator=["Ann", "ann ", "Bob", "bob jr"] * 5),
          "similar-names", "note", (), "different people: 'Ann', 'ann '. If they are"),
     ],
 )  # fmt: skip
-def test_faults(judged: PairTable, code: str, severity: str, rows: Any, words: str) -> None:
+def test_faults(judged: Judgements, code: str, severity: str, rows: Any, words: str) -> None:
     finding = find(check(judged), code)
     assert (finding.severity, finding.rows) == (severity, rows)
     assert words in finding.message
@@ -147,14 +151,14 @@ def test_percentages_are_nothing_else() -> None:
     made = simulate(pairs=60, seed=3, annotators=2, repeated=0.5).pairs
     ends = {"left": made.left, "right": made.right, "annotator": made.annotator, "noisy": True}
     s, c = made.similarity, made.difference
-    report = check(PairTable(**ends, similarity=100 * s, difference=100 * c), prior=0.3)
+    report = check(pair_table(**ends, similarity=100 * s, difference=100 * c), prior=0.3)
     assert codes(report, "error", "warning") == ["similarity-scale", "difference-scale"]
     first, second = report.findings[:2]
     assert first.message.startswith("The similarities look like percentages, up to ")
     assert first.message.endswith("[0, 1], or say --similarity-scale=0,100.")
     assert "divide them by 100, so that they lie in [-1, 1]" in second.message
     assert (report.summary.prior, report.summary.infeasible) == (None, 0)
-    half = check(PairTable(**ends, similarity=100 * s, difference=c))
+    half = check(pair_table(**ends, similarity=100 * s, difference=c))
     assert codes(half, "error") == ["similarity-scale"]
     assert not {"implied-prior", "precision"} & set(codes(half))
 
@@ -164,7 +168,7 @@ def test_noise_is_no_other_scale_and_no_lean(sigma: float) -> None:
     """The heaviest noise of the published experiments, on rare positives: s is near 1."""
     clean = simulate(pairs=2000, prior=0.05).pairs
     noisy = add_noise(clean.labels(), sigma=sigma, seed=1)
-    judged = PairTable(clean.left, clean.right, noisy.similarity, noisy.difference, noisy=True)
+    judged = pair_table(clean.left, clean.right, noisy.similarity, noisy.difference, noisy=True)
     report = check(judged, prior=0.05)
     assert codes(report, "error") == ["similarity-range", "difference-range"]
     assert "implied-prior" in codes(report)
@@ -179,7 +183,7 @@ def test_noise_is_no_other_scale_and_no_lean(sigma: float) -> None:
 @pytest.mark.parametrize("overlap", [0.01, 0.2])
 def test_a_lean_to_same_is_no_noise(lean: float, overlap: float) -> None:
     made = simulate(pairs=300, prior=0.37, overlap=overlap).pairs
-    judged = PairTable(made.left, made.right, (made.similarity + lean).clip(0, 1), made.difference)
+    judged = pair_table(made.left, made.right, (made.similarity + lean).clip(0, 1), made.difference)
     report = check(judged, precision=False)
     finding = find(report, "leaning-similarity")
     assert (finding.severity, report.summary.below_parabola) == ("warning", 0)
@@ -190,7 +194,7 @@ def test_a_lean_to_same_is_no_noise(lean: float, overlap: float) -> None:
     s, c = (made.similarity + noise[0]).clip(0, 1), (made.difference + noise[1]).clip(-1, 1)
     rounded = np.round(made.similarity, 1), np.round(made.difference, 1)
     for answers in ((s, c), rounded):
-        fine = PairTable(made.left, made.right, *answers, noisy=True)
+        fine = pair_table(made.left, made.right, *answers, noisy=True)
         assert "leaning-similarity" not in codes(check(fine, precision=False))
 
 
@@ -252,7 +256,7 @@ def test_repeats_by_brute_force(rows: list[tuple[Any, ...]]) -> None:
 def test_what_a_table_can_teach(
     s: Any, c: Any, preference: Any, known: Any, code: str, severity: str, learnable: str
 ) -> None:
-    judged = PairTable(
+    judged = pair_table(
         [1, 2], [3, 4], None if s is None else [s] * 2, None if c is None else [c] * 2, preference
     )
     report = check(judged, **known)
@@ -289,7 +293,7 @@ def test_classes_of_equal_size_are_said_once() -> None:
     assert float(low) + float(high) == pytest.approx(1)
     known = find(check(table(*rows), majority="negative"), "implied-prior").message
     assert known.endswith(" to 0.500).")
-    alone = PairTable(range(60), range(100, 160), [0.3, 0.75] * 30, None)
+    alone = pair_table(range(60), range(100, 160), [0.3, 0.75] * 30, None)
     assert "majority-unclear" in codes(check(alone, majority="negative"), "warning")
 
 
@@ -299,7 +303,7 @@ def test_weights_reach_the_prior() -> None:
     unlike = made.similarity < 0.5
     more = made[np.r_[np.arange(1000), np.repeat(np.flatnonzero(unlike), 2)]]
     weight = np.where(more.similarity < 0.5, 1 / 3, 1.0)
-    weighted = PairTable.trusted(**(more.columns() | {"weight": weight}))
+    weighted = Judgements.trusted(**(more.columns() | {"weight": weight}))
     reports = [check(pairs, precision=False) for pairs in (made, more, weighted)]
     usual, plain, even = (r.summary.prior.value for r in reports if r.summary.prior is not None)
     assert even == pytest.approx(usual)
@@ -309,7 +313,7 @@ def test_weights_reach_the_prior() -> None:
 def test_pairs_that_are_not_in_random_order() -> None:
     made = simulate(pairs=200).pairs
     assert "ordered-pairs" not in codes(check(made))
-    sorted_ = PairTable(made.left, made.right, made.similarity, np.abs(made.difference))
+    sorted_ = pair_table(made.left, made.right, made.similarity, np.abs(made.difference))
     finding = find(check(sorted_), "ordered-pairs")
     assert finding.severity == "warning"
     assert "The right item is the more positive" in finding.message
@@ -333,7 +337,7 @@ def test_what_the_items_tell() -> None:
         unknown = find(report, "unknown-item")
         assert (unknown.severity, unknown.rows, unknown.ids) == ("error", (2, 3), (7, 9))
         assert find(report, "unjudged-items").count == 1
-    judged = PairTable([1, 2, 3], [2, "", ""], [0.5, *[np.nan] * 2], None, label=[np.nan, 1, 0])
+    judged = pair_table([1, 2, 3], [2, "", ""], [0.5, *[np.nan] * 2], None, label=[np.nan, 1, 0])
     assert "unjudged-items" not in codes(check(judged, items=[1, 2, 3]))
     assert find(check(judged, items=[1, 2, 3, 4]), "unjudged-items").count == 1
     assert "unjudged-items" not in codes(check(judged, items=[1, 2, 3, 1]))
@@ -355,7 +359,7 @@ def test_groups_of_one_share_teach_nothing(shares: tuple[float, float], learnabl
     """The same number for every item has these shares."""
     numbers = np.arange(10)
     columns = {"share": np.take(shares, numbers % 2), "group": numbers % 2}
-    report = check(PairTable(numbers, [""] * 10, None, None, **columns), items=numbers)
+    report = check(pair_table(numbers, [""] * 10, None, None, **columns), items=numbers)
     wanted = "one-value" if learnable == "nothing" else "learnable"
     assert report.summary.learnable == learnable
     assert sorted(codes(report)) == sorted([wanted, "single-items"])
@@ -365,7 +369,7 @@ def test_groups_of_one_share_teach_nothing(shares: tuple[float, float], learnabl
 def test_too_few_pairs_to_measure_with(pairs: int, held_out: int) -> None:
     """`fit` warns of an accuracy on fewer than ten pairs, a fifth of these."""
     judged = simulate(pairs=pairs, seed=1).pairs
-    report = check(PairTable.concatenate([judged, judged]), precision=False)
+    report = check(Judgements.concatenate([judged, judged]), precision=False)
     if held_out:
         message = find(report, "few-to-measure").message
         assert f"of the {pairs} pairs to measure its accuracy, {held_out} or fewer" in message
@@ -385,7 +389,7 @@ def test_wrong_arguments(known: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         check(table((1, 2, 0.5, 0.1)), **known)
     with pytest.raises(ValueError, match="table has no rows"):
-        check(PairTable([], [], [], []))
+        check(pair_table([], [], [], []))
 
 
 @settings(max_examples=30, phases=[Phase.explicit, Phase.generate])
@@ -395,7 +399,7 @@ def test_no_table_breaks_the_checks(data: st.DataObject) -> None:
     n = data.draw(st.integers(1, 40))
     maybe = st.one_of(st.just(NAN), st.floats(-3, 3), st.sampled_from([0.0, 0.5, 1.0]))
     some = lambda values: data.draw(st.lists(values, min_size=n, max_size=n))  # noqa: E731
-    judged = PairTable(
+    judged = pair_table(
         some(st.integers(0, 9)),
         some(st.integers(0, 9)),
         some(maybe),
@@ -411,7 +415,7 @@ def test_no_table_breaks_the_checks(data: st.DataObject) -> None:
 
 
 def test_rows_about_one_item_are_counted_and_other_rows_keep_their_numbers() -> None:
-    judged = PairTable(
+    judged = pair_table(
         ["a", "b", "c"], ["", "c", "a"], [NAN, 0.9, 0.9], [NAN, 0.8, 0.0],
         label=["positive", "", ""],
     )  # fmt: skip

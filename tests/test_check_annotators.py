@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,10 @@ from pairlearn import PairClassifier, PairLabels
 from pairlearn.annotators import Crowd
 from pairlearn.annotators.measurement import fair
 from pairlearn.check import check
-from pairlearn.io import ItemTable, PairTable
+from pairlearn.io import ItemTable
 from pairlearn.judgements import Judgements
 from pairlearn.simulation import simulate
+from tables import pair_table
 from test_check import codes, find, table
 
 
@@ -32,7 +34,7 @@ def judged_by_several(seed: int, n: int = 60, annotators: int = 4) -> dict[str, 
 
 
 def test_similarities_of_a_half_are_not_below_it() -> None:
-    report = check(PairTable(range(50), range(50, 100), [0.5] * 50, None))
+    report = check(pair_table(range(50), range(50, 100), [0.5] * 50, None))
     assert "constant-similarity" in codes(report) and "too-unlike" not in codes(report)
 
 
@@ -40,7 +42,7 @@ def test_similarities_below_a_half_tell_no_share() -> None:
     rng = np.random.default_rng(0)
     s = np.linspace(0.2, 0.6, 100)
     c = np.sqrt((1 - 2 * s).clip(0)) * rng.choice([-1, 1], 100)
-    report = check(PairTable(range(100), range(100, 200), s, c), prior=0.3)
+    report = check(pair_table(range(100), range(100, 200), s, c), prior=0.3)
     assert "too-unlike" in codes(report)
     assert not {"implied-prior", "prior-disagrees", "precision"} & set(codes(report))
 
@@ -51,7 +53,7 @@ def test_guesses_of_people_without_names_are_told() -> None:
     guesses = np.arange(240) % 3 == 0
     s = np.where(guesses, rng.random(240), labels.similarity)
     c = np.where(guesses, rng.uniform(-1, 1, 240), labels.difference)
-    message = find(check(PairTable(range(240), range(240, 480), s, c)), "infeasible").message
+    message = find(check(pair_table(range(240), range(240, 480), s, c)), "infeasible").message
     assert "of the answers are guesses" in message and "next findings" not in message
 
 
@@ -60,7 +62,7 @@ def test_constant_answers_and_scales_of_levels() -> None:
     who = np.array(columns["annotator"])
     columns["similarity"][who == "a0"] = 0.7
     columns["similarity"][who == "a1"] = np.round(2 * columns["similarity"][who == "a1"]) / 2
-    report = check(PairTable(**columns))
+    report = check(pair_table(**columns))
     assert find(report, "constant-similarity").ids == ("a0",)
     assert find(report, "levels").ids == ("a1",)
     assert (
@@ -78,7 +80,7 @@ def test_what_rounding_explains_is_no_finding(levels: int | str) -> None:
         assert not PairLabels(s, c, noisy=True).feasible().all()
     else:
         s, c = np.round(s), np.sign(c) * (s < 0.5)
-    report = check(PairTable(labels.left, labels.right, s, c), precision=False)
+    report = check(pair_table(labels.left, labels.right, s, c), precision=False)
     assert codes(report, "error", "warning") == []
     assert report.summary.infeasible == 0
     assert str(levels) in find(report, "levels").message
@@ -147,7 +149,7 @@ def test_the_wrong_person_is_never_named(name: str, seed: int) -> None:
     answers = np.concatenate([answers_of(how) for how in people])
     ends = np.tile(np.arange(2 * n).reshape(-1, 2), (len(people), 1))
     who = [f"a{k}" for k in np.repeat(np.arange(len(people)), n)]
-    report = check(PairTable(*ends.T, *answers.T, annotator=who), precision=False)
+    report = check(pair_table(*ends.T, *answers.T, annotator=who), precision=False)
     assert {f.code: f.ids for f in report.findings if "annotator" in f.code} == expected
 
 
@@ -157,7 +159,7 @@ def test_rivals_are_told_apart_by_side_and_nobody_is_said_to_guess() -> None:
     rng, ends = np.random.default_rng(1), np.tile(np.arange(120).reshape(-1, 2), (3, 1))
     other = rng.permutation(honest)
     nearly = (other + 0.01 * rng.normal(size=other.shape)).clip([0, -1], [1, 1])
-    judged = PairTable(
+    judged = pair_table(
         *ends.T, *np.concatenate([honest, other, nearly]).T,
         annotator=np.repeat(["ann", "bob", "cy"], 60),
     )  # fmt: skip
@@ -183,7 +185,7 @@ def test_sliders_that_nobody_moved_are_a_finding_and_no_guesses() -> None:
     answers[200:] = (answers[200:] + 0.01 * rng.normal(size=(200, 2))).clip([0, -1], [1, 1])
     answers[lazy] = 0.5, 0.0
     who, ends = np.repeat(["ann", "bob"], 200), np.tile(made.pairs.ids(), (2, 1))
-    report = check(PairTable(*ends.T, *answers.T, annotator=who), precision=False)
+    report = check(pair_table(*ends.T, *answers.T, annotator=who), precision=False)
     found = find(report, "untouched")
     assert (found.severity, found.count) == ("warning", lazy.sum())
     assert found.message.startswith(f"{lazy[200:].mean():.0%} of bob's answers are exactly in the")
@@ -194,7 +196,7 @@ def test_sliders_that_nobody_moved_are_a_finding_and_no_guesses() -> None:
     assert [(doubt.code, doubt.names) for doubt in report.crowd.doubts()] == [
         ("untouched", ("bob",))
     ]
-    rest = check(PairTable(*ends[~lazy].T, *answers[~lazy].T, annotator=who[~lazy]))
+    rest = check(pair_table(*ends[~lazy].T, *answers[~lazy].T, annotator=who[~lazy]))
     assert report.summary.prior == rest.summary.prior
 
 
@@ -202,7 +204,7 @@ def test_one_answer_to_everything_is_one_finding() -> None:
     columns = judged_by_several(0, annotators=3)
     constant = np.array(columns["annotator"]) == "a1"
     columns["similarity"][constant], columns["difference"][constant] = 1.0, 0.0
-    report = check(PairTable(**columns), precision=False)
+    report = check(pair_table(**columns), precision=False)
     assert codes(report, "error", "warning") == ["outlying-annotator"]
     assert "a1: gives one answer to everything" in find(report, "outlying-annotator").message
     assert "levels" not in codes(report, "note")
@@ -211,14 +213,14 @@ def test_one_answer_to_everything_is_one_finding() -> None:
 def test_preferences_that_run_against_those_of_others() -> None:
     sides = np.random.default_rng(0).choice([-1, 1], 40)
     ends = np.tile(np.arange(80).reshape(-1, 2), (3, 1))
-    judged = PairTable(
+    judged = pair_table(
         *ends.T, None, None, np.concatenate([sides, sides, -sides]),
         annotator=np.repeat(["ann", "bob", "cy"], 40),
     )  # fmt: skip
     assert find(check(judged), "reversed-annotator").ids == ("cy",)
     turned = np.where((np.arange(120) >= 80)[:, None], ends[:, ::-1], ends)
     assert "reversed-annotator" not in codes(
-        check(PairTable(*turned.T, None, None, judged.preference, annotator=judged.annotator))
+        check(pair_table(*turned.T, None, None, judged.preference, annotator=judged.annotator))
     )
 
 
@@ -234,7 +236,7 @@ def test_answers_that_fit_together_but_not_the_items_show_with_the_features() ->
     r[n:] = rng.random(n)  # ray thinks of other items
     ends = np.arange(2 * n).reshape(n, 2)  # in the order of those who judged them
     labels = PairLabels.from_posteriors(*r[ends].T)
-    judged = PairTable(*ends.T, *labels.to_array().T, annotator=np.repeat(["ann", "ray"], n // 2))
+    judged = pair_table(*ends.T, *labels.to_array().T, annotator=np.repeat(["ann", "ray"], n // 2))
     alone = check(judged, precision=False)
     assert "answers-alone" in codes(alone, "note") and not codes(alone, "error", "warning")
     seen = check(judged, items=ItemTable(np.arange(2 * n), x), precision=False)
@@ -278,8 +280,8 @@ def test_known_classes_tell_which_class_is_the_larger(prior: float) -> None:
     ids, y = made.items.ids, made.positive
     # As many of each class, so that their own share tells nothing.
     rows = np.concatenate([np.flatnonzero(y == side)[:50] for side in (True, False)])
-    classes = PairTable.from_judgements(Judgements.about_items("label", rows, y[rows]), ids)
-    report = check(PairTable.concatenate([made.pairs, classes]), precision=False)
+    classes = replace(Judgements.about_items("label", rows, y[rows]), ids=ids)
+    report = check(Judgements.concatenate([made.pairs, classes]), precision=False)
     assert "if the positive class" not in find(report, "implied-prior").message
     assert report.summary.prior is not None
     assert report.summary.prior.value == pytest.approx(prior, abs=0.05)
@@ -294,7 +296,7 @@ def test_somebody_who_always_gives_the_same_difference() -> None:
     labels = PairLabels.from_posteriors(*r[ends].T)
     who = np.repeat(["ann", "bob", "cy"], 70)
     s, c = labels.similarity, np.where(who == "cy", 0.0, labels.difference)
-    report = check(PairTable(*ends.T, s, c, annotator=who), items=ItemTable(np.arange(300), x))
+    report = check(pair_table(*ends.T, s, c, annotator=who), items=ItemTable(np.arange(300), x))
     assert codes(report, "error", "warning") == ["constant-difference"]
     assert find(report, "constant-difference").ids == ("cy",)
     assert report.crowd is not None

@@ -12,7 +12,9 @@ from pairlearn import PairLabels
 from pairlearn.check import CheckReport, check
 from pairlearn.dependence import Dependence
 from pairlearn.evaluation.ends import correlated_ends
-from pairlearn.io import ItemTable, PairTable, read_items
+from pairlearn.io import ItemTable, read_items
+from pairlearn.judgements import Judgements
+from tables import pair_table
 
 
 def warning(report: CheckReport) -> str:
@@ -31,7 +33,7 @@ def test_pairs_that_were_chosen_by_their_features(chosen: str) -> None:
         right = right[distance.argmin(1) if chosen == "near" else distance.argmax(1)]
     r = 1 / (1 + np.exp(-3 * x[:, 0]))
     labels = PairLabels.from_posteriors(r[left], r[right])
-    judged = PairTable(left, right, labels.similarity, labels.difference)
+    judged = pair_table(left, right, labels.similarity, labels.difference)
     shuffled = rng.permutation(400)
     report = check(judged, items=ItemTable(shuffled, x[shuffled]), precision=False)
     assert bool(message := warning(report)) == (chosen != "at random")
@@ -40,7 +42,7 @@ def test_pairs_that_were_chosen_by_their_features(chosen: str) -> None:
         assert ("half of the classes wrong" in message) == (chosen == "near")
 
 
-def matched(columns: int) -> tuple[PairTable, ItemTable]:
+def matched(columns: int) -> tuple[Judgements, ItemTable]:
     """Pairs of neighbours in the score that decides; most columns have nothing to do with it."""
     rng = np.random.default_rng(columns)
     x = rng.normal(size=(400, columns))
@@ -50,7 +52,7 @@ def matched(columns: int) -> tuple[PairTable, ItemTable]:
     left, right = rng.permuted(ends, axis=0)
     r = 1 / (1 + np.exp(-z))
     labels = PairLabels.from_posteriors(r[left], r[right])
-    return PairTable(left, right, labels.similarity, labels.difference), ItemTable(None, x)
+    return pair_table(left, right, labels.similarity, labels.difference), ItemTable(None, x)
 
 
 @pytest.mark.parametrize("columns", [6, 9, 16, 26])

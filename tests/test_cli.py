@@ -17,8 +17,9 @@ from model_folders import answer, fitted, plain, run, simulated
 from pairlearn import cli
 from pairlearn.check import plan as make_plan
 from pairlearn.cli import app
-from pairlearn.io import PairTable, read_items, read_pairs, write_pairs
+from pairlearn.io import read_items, read_pairs, write_pairs
 from pairlearn.simulation import simulate
+from tables import pair_table
 
 BOTH = "left,right,similarity,difference\n"
 # mean(s) = .68, as at a prior of .2 or .8
@@ -285,7 +286,7 @@ def test_a_pilot_tells_prior_and_strength(tmp_path: Path) -> None:
 def test_a_pilot_on_another_scale(tmp_path: Path, here: Path) -> None:
     table, path = read_pairs(here / "pairs.csv"), tmp_path / "percent.csv"
     s, c = 100 * table.to_array().T
-    write_pairs(PairTable(table.left, table.right, s, c, noisy=True), path)
+    write_pairs(pair_table(table.left, table.right, s, c, noisy=True), path)
     scales = "--similarity-scale 0,100 --difference-scale=-100,100"
     for line in (
         "plan --within 0.08 --accuracy 0.9 --pilot pairs.csv",

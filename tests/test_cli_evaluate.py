@@ -16,8 +16,10 @@ from pairlearn import evaluate as evaluate_arrays
 from pairlearn.comparison import compare as compare_methods
 from pairlearn.estimators import PairClassifier
 from pairlearn.evaluation import choose_threshold, sensitivity
-from pairlearn.io import PairTable, write_pairs
+from pairlearn.io import write_pairs
+from pairlearn.judgements import Judgements
 from pairlearn.simulation import Simulation, simulate
+from tables import pair_table
 
 HEADER = "left,right,similarity,difference\n"
 
@@ -49,9 +51,9 @@ def log_odds(made: tuple[Path, Simulation, PairClassifier]) -> Any:
     return (np.log(p) - np.log1p(-p))[made[1].pairs.ids()].T
 
 
-def changed(pairs: PairTable, **columns: Any) -> PairTable:
+def changed(pairs: Judgements, **columns: Any) -> Judgements:
     columns = {"similarity": pairs.similarity, "difference": pairs.difference} | columns
-    return PairTable(pairs.left, pairs.right, **columns)
+    return pair_table(pairs.left, pairs.right, **columns)
 
 
 def test_the_figures_are_those_of_the_library_and_hold_the_truth(made: Any) -> None:
@@ -114,7 +116,7 @@ def test_weights_and_items_count(made: Any, tmp_path: Path) -> None:
     folder, simulation, _ = made
     pairs = simulation.pairs
     weight = np.where(np.arange(400) < 200, 1.0, 1e-9)
-    tables = (changed(pairs, weight=weight), pairs[:200], PairTable.concatenate([pairs[:200]] * 4))
+    tables = (changed(pairs, weight=weight), pairs[:200], Judgements.concatenate([pairs[:200]] * 4))
     accuracies = []
     for table in tables:
         write_pairs(table, tmp_path / "pairs.csv")
@@ -159,7 +161,7 @@ def test_untouched_sliders_and_answers_of_several_are_said(made: Any, tmp_path: 
     held, names = simulation.pairs, np.repeat(["ann", "bob"], 200)
     first = np.tile(np.arange(200), 2)
     lazy = np.arange(400) % 4 == 0
-    pairs = PairTable(
+    pairs = pair_table(
         held.left[first], held.right[first],
         np.where(lazy, 0.5, held.similarity[first]), np.where(lazy, 0, held.difference[first]),
         annotator=names,
@@ -192,7 +194,7 @@ def test_people_who_do_not_count_do_not_make_answers_hard(made: Any, tmp_path: P
         "annotator": np.repeat(["ann", "bob"], [180, 220]),
     }
     ends = simulation.pairs.left[twice], simulation.pairs.right[twice]
-    write_pairs(PairTable(*ends, **columns), tmp_path / "pairs.csv")
+    write_pairs(pair_table(*ends, **columns), tmp_path / "pairs.csv")
     result = measures(folder, pairs=tmp_path / "pairs.csv")
     assert "the answers of bob (220) count for nothing" in result["warnings"][-1]
     assert "items of known class" in result["plausible"]["remedy"]

@@ -20,7 +20,6 @@ from fuzz import READERS
 from pairlearn.estimators.features import ColumnsWarning, FeatureStep
 from pairlearn.io import (
     ItemTable,
-    PairTable,
     TableError,
     iter_items,
     iter_pairs,
@@ -30,8 +29,9 @@ from pairlearn.io import (
     write_pairs,
 )
 from pairlearn.io.cells import ColumnChoice
-from pairlearn.judgements import kinds
+from pairlearn.judgements import Judgements, kinds
 from pairlearn.judgements import table as judgements
+from tables import pair_table
 
 NAN = math.nan
 
@@ -43,7 +43,7 @@ def read(data: bytes, reader: str = "pairs_csv") -> Any:
 
 # ---- contents ---------------------------------------------------------------------------------
 
-PLAIN = PairTable([1, 2], [2, 3], [0.5, NAN], [NAN, -0.25])
+PLAIN = pair_table([1, 2], [2, 3], [0.5, NAN], [NAN, -0.25])
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_optional_columns() -> None:
         b"left,right,similarity,preference,weight,annotator\n"
         b"1,2,,left,,ann\n1,1,0.5, right ,2,\n1,2,0.5,,1e3,7\n"
     )
-    assert read(data) == PairTable(
+    assert read(data) == pair_table(
         [1, 1, 1],
         [2, 1, 2],
         [NAN, 0.5, 0.5],
@@ -126,7 +126,9 @@ def test_typed_parquet() -> None:
     }
     stream = io.BytesIO()
     parquet.write_table(pyarrow.table(columns), stream)
-    expected = PairTable(["a", "b"], ["a", "1"], [1, NAN], [NAN, 0.25], ["", ""], [2, 1], ["7", ""])
+    expected = pair_table(
+        ["a", "b"], ["a", "1"], [1, NAN], [NAN, 0.25], ["", ""], [2, 1], ["7", ""]
+    )
     assert read(stream.getvalue(), "pairs_parquet") == expected
 
 
@@ -162,13 +164,13 @@ def test_rows_about_one_item(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, su
     """Including a kind of statement that only this test has."""
     monkeypatch.setattr(kinds, "KINDS", [*kinds.KINDS, Share()])
     monkeypatch.setattr(judgements, "KINDS", kinds.KINDS)
-    table = PairTable(
+    table = pair_table(
         [7, 7, 9, 8], ["8", "", "", "7"], [0.5, NAN, NAN, 1], None,
         weight=[1, 2, 1, 1], label=["", "positive", "", ""], share=[NAN, NAN, 0.25, NAN],
     )  # fmt: skip
     path = write_pairs(table, tmp_path / f"pairs{suffix}")
     assert read_pairs(path) == table
-    assert PairTable.concatenate(list(iter_pairs(path, 1))) == table
+    assert Judgements.concatenate(list(iter_pairs(path, 1))) == table
     statements = table.judgements(ItemTable([9, 8, 7], np.zeros((3, 1))))
     assert statements.kinds() == ("similarity", "label", "share")
     assert statements.ends.tolist() == [[2, 1], [1, 2], [2, -1], [0, -1]]
@@ -194,14 +196,14 @@ def test_whole_numbers_with_gaps_are_ids(tmp_path: Path) -> None:
     assert table.left.tolist() == ["1", "2"] and table.right.tolist() == ["2", ""]
     frame = pd.read_parquet(tmp_path / "p.parquet")
     assert frame["right"].dtype == np.float64
-    assert PairTable(**{name: frame[name] for name in frame}, difference=None) == table
+    assert pair_table(**{name: frame[name] for name in frame}, difference=None) == table
 
 
 def test_annotators_may_be_whole_numbers_with_gaps(tmp_path: Path) -> None:
     frame = pd.DataFrame({"left": [1, 2], "right": [2, 3], "same": [1, 0], "annotator": [7, None]})
     frame.to_parquet(tmp_path / "p.parquet")
     assert read_pairs(tmp_path / "p.parquet").annotator.tolist() == ["7", ""]
-    table = PairTable(*frame.to_numpy().T[:3], None, annotator=frame["annotator"])
+    table = pair_table(*frame.to_numpy().T[:3], None, annotator=frame["annotator"])
     assert table.annotator.tolist() == ["7", ""] and table.left.tolist() == [1, 2]
 
 
@@ -249,7 +251,7 @@ numbers = st.floats(allow_infinity=False)
 
 
 @st.composite
-def pair_tables(draw: st.DrawFn) -> PairTable:
+def pair_tables(draw: st.DrawFn) -> Judgements:
     ids = draw(st.sampled_from([integers, words.filter(bool)]))
     judgements = st.tuples(numbers, numbers).filter(lambda pair: not all(map(math.isnan, pair)))
     weights, sides = st.floats(1e-300, 1e300), st.sampled_from([-1, 0, 1])
@@ -259,7 +261,7 @@ def pair_tables(draw: st.DrawFn) -> PairTable:
     left, right, judged, *columns = (list(column) for column in zip(*rows, strict=True))
     optional = zip(("preference", "weight", "annotator"), columns, strict=True)
     given = {name: column for name, column in optional if draw(st.booleans())}
-    return PairTable(left, right, *np.array(judged).T, **given, noisy=True)
+    return pair_table(left, right, *np.array(judged).T, **given, noisy=True)
 
 
 def as_csv_gives_it(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -273,7 +275,7 @@ def as_csv_gives_it(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 @settings(max_examples=30)
 @given(table=pair_tables(), rows=st.integers(1, 7), suffix=st.sampled_from([".csv", ".parquet"]))
-def test_pairs_round_trip(table: PairTable, rows: int, suffix: str) -> None:
+def test_pairs_round_trip(table: Judgements, rows: int, suffix: str) -> None:
     if suffix == ".csv":
         left, right = as_csv_gives_it(table.ids()).T
         table = table.changed(left=left, right=right)
@@ -284,7 +286,7 @@ def test_pairs_round_trip(table: PairTable, rows: int, suffix: str) -> None:
     assert again == table
     assert all(len(part) == rows for part in streamed[:-1])
     assert all(part.left.dtype.kind == table.left.dtype.kind for part in streamed)
-    assert PairTable.concatenate(streamed) == table
+    assert Judgements.concatenate(streamed) == table
 
 
 @settings(max_examples=30)
@@ -322,7 +324,7 @@ def test_many_rows_round_trip(tmp_path: Path, suffix: str) -> None:
     """More than one batch of every reader and writer."""
     rng = np.random.default_rng(0)
     n = 70_000
-    table = PairTable(
+    table = pair_table(
         rng.integers(500, size=n), rng.integers(500, size=n), rng.random(n), rng.random(n)
     )
     path = write_pairs(table, tmp_path / f"pairs{suffix}")
@@ -334,7 +336,7 @@ def test_many_rows_round_trip(tmp_path: Path, suffix: str) -> None:
 def test_a_flipped_bit_is_noticed(tmp_path: Path) -> None:
     """Parquet files are written with checksums, which are verified."""
     similarity = np.random.default_rng(0).random(50)
-    table = PairTable(np.arange(50), np.arange(50), similarity, None)
+    table = pair_table(np.arange(50), np.arange(50), similarity, None)
     path = write_pairs(table, tmp_path / "pairs.parquet")
     data = bytearray(path.read_bytes())
     data[data.index(similarity[20].tobytes())] ^= 1

@@ -21,7 +21,8 @@ from pyarrow import parquet
 from fuzz import READERS
 from fuzz.sandbox import folder
 from pairlearn import io as tables
-from pairlearn.io import ItemTable, PairTable, TableError, read_items, read_pairs
+from pairlearn.io import ItemTable, TableError, read_items, read_pairs
+from pairlearn.judgements import Judgements
 
 TYPES = {
     "decimal": pyarrow.decimal128(3, 2),
@@ -45,7 +46,7 @@ def typed(values: list[Any], type_: str) -> Any:
 
 
 KNOWN = {"np": np, "inf": math.inf, "NAN": math.nan, "typed": typed, "Loaded": Loaded}
-KNOWN |= {"PairTable": PairTable, "ItemTable": ItemTable}
+KNOWN |= {"Judgements": Judgements, "ItemTable": ItemTable}
 
 
 @cache

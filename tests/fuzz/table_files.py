@@ -8,12 +8,12 @@ from typing import Any
 from unittest import mock
 
 import numpy as np
+from pairlearn.io.read import Labelled, read_labelled
 
 from fuzz.sandbox import READERS, Broken, Harness, attempt, folder, harness, same
 from pairlearn.io import (
     ItemEncoder,
     ItemTable,
-    PairTable,
     TableError,
     iter_items,
     iter_pairs,
@@ -23,8 +23,9 @@ from pairlearn.io import (
     write_items,
     write_pairs,
 )
-from pairlearn.io.read import Labelled, read_labelled
+from pairlearn.judgements import Judgements
 from pairlearn_studio.exchange import judgements_of, read_preferences
+from tables import pair_table
 
 TABLES: dict[str, Any] = {
     "pairs": (read_pairs, iter_pairs, write_pairs),
@@ -64,7 +65,7 @@ def read_table(what: str, suffix: str, data: bytes) -> Any:
             raise Broken(f"read as a stream, but not whole: {table}")
         return table
     same(type(table).concatenate(batches), table, "as a stream")
-    if isinstance(table, PairTable) or table.encoder is None:
+    if isinstance(table, Judgements) or table.encoder is None:
         same(rebuilt(table), table, "checked once more")
         same(read(write(table, place.parent / f"copy{suffix}")), table, "written and read")
     return table
@@ -79,7 +80,7 @@ def rebuilt(table: Any) -> Any:
         if table.features.dtype != np.float32 or table.ids.dtype.kind not in "iU":
             raise Broken(f"types {table.features.dtype}, {table.ids.dtype}")
         return ItemTable(table.ids, table.features, table.names)
-    return PairTable(**table.columns())
+    return pair_table(**table.columns())
 
 
 for what, suffix, words in (

@@ -91,8 +91,7 @@ class Answers:
         names = np.full(len(table), "") if table.annotator is None else table.annotator
         compares = table.has("preference")
         follows = np.zeros(len(table), bool)
-        follows[1:] = compares[1:] & table.soft[:-1] & (table.ends[1:] == table.ends[:-1]).all(1)
-        follows[1:] &= names[1:] == names[:-1]
+        follows[1:] = compares[1:] & table.soft[:-1] & (np.diff(table.file_rows()) == 0)
         choice = np.where(compares, table.u, 0).astype(np.int64)
         choice[:-1] = np.where(follows[1:], choice[1:], choice[:-1])
         rows = np.flatnonzero(~table.single & ~follows)

@@ -21,7 +21,7 @@ from pairlearn.columns import (
     two_classes,
     whole_number,
 )
-from pairlearn.estimators.features import FeatureStep, in_order
+from pairlearn.estimators.features import FeatureStep, in_order, is_frame
 from pairlearn.estimators.instances import (
     CHUNK,
     as_array,
@@ -304,12 +304,12 @@ def read_table(
 
 def _names_judgements(values: Any) -> bool:
     """Whether an object is a data frame, or a mapping, with the columns of judged pairs."""
-    names = (
-        values
-        if isinstance(values, Mapping)
-        else getattr(values, "column_names", getattr(values, "columns", ()))
-    )
-    return not isinstance(values, np.ndarray) and {"left", "right"} < {*map(str, names)}
+    if isinstance(values, Mapping):
+        return {"left", "right"} < values.keys()
+    if not is_frame(values):
+        return False
+    names = getattr(values, "column_names", values.columns)
+    return {"left", "right"} < {str(name) for name in names}
 
 
 def _locate(

@@ -25,7 +25,7 @@ BATCH = 65536
 
 
 def write_pairs(table: Judgements, path: str | os.PathLike[str]) -> Path:
-    """Write judgements with ids as CSV or Parquet, one statement in each row, and return the path.
+    """Write judgements with ids as CSV or Parquet, atomically, and return the path.
 
     `read_pairs` gives an equal table, except that text ids which all look like integers come back
     from CSV as integers.
@@ -43,7 +43,7 @@ def write_pairs(table: Judgements, path: str | os.PathLike[str]) -> Path:
     suffix_of(path, "pairs", (".csv", ".parquet"))
     columns = file_columns(table)
     with open_rows(path, list(columns)) as rows:
-        for start in range(0, len(table), BATCH):
+        for start in range(0, len(columns["left"]), BATCH):
             rows.write({n: column[start : start + BATCH] for n, column in columns.items()})
     return path
 
@@ -53,7 +53,7 @@ def file_columns(table: Judgements) -> dict[str, NDArray[Any]]:
     columns, known = table.columns(), kinds.columns()
     for name in columns.keys() & known.keys():
         if known[name].words:
-            words = np.full(len(table), "", f"U{max(map(len, known[name].words))}")
+            words = np.full(len(columns[name]), "", f"U{max(map(len, known[name].words))}")
             for value, word in known[name].named.items():
                 words[columns[name] == value] = word
             columns[name] = np.ma.masked_equal(words, "")

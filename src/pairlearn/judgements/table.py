@@ -524,24 +524,53 @@ class Judgements:
         """Mask of the rows that `silent` makes."""
         return self._of_kinds(lambda kind: kind.implied)
 
+    @property
+    def similarity(self) -> Floats:
+        """Similarity of every row, NaN where not given."""
+        return np.where(self.has("similarity"), self.u, np.nan)
+
+    @property
+    def difference(self) -> Floats:
+        """Difference of every row, NaN where not given."""
+        return np.where(self.has("difference"), self.v, np.nan)
+
     def answers(self) -> Floats:
         """Similarity and difference (n, 2) of every row, NaN where not given."""
-        s, c = self.has("similarity"), self.has("difference")
-        return np.stack([np.where(s, self.u, np.nan), np.where(c, self.v, np.nan)], 1)
+        return np.stack([self.similarity, self.difference], 1)
 
     def labels(self) -> PairLabels:
         """Similarities and differences of the rows that have one, NaN where not given."""
         return PairLabels(*self.answers()[self.soft].T, noisy=True)
 
+    def file_rows(self) -> Indices:
+        """Row of a file in which each statement stands.
+
+        Consecutive statements of one annotator about the same items share a row where their columns
+        do not, and stand in the order of the kinds.
+        """
+        group = np.empty(len(KINDS), np.int64)
+        for number, codes in enumerate(_codes_sharing_columns()):
+            group[codes] = number
+        same = (self.ends[1:] == self.ends[:-1]).all(1) & (self.weight[1:] == self.weight[:-1])
+        same &= group[self.kind[1:]] > group[self.kind[:-1]]
+        if self.annotator is not None:
+            same &= self.annotator[1:] == self.annotator[:-1]
+        return np.cumsum(np.append(False, ~same)[: len(self)])
+
     def columns(self) -> dict[str, NDArray[Any]]:
-        """The columns of a file with one statement in each row, NaN where a cell is empty."""
-        columns: dict[str, NDArray[Any]] = {"left": self.left, "right": self.right}
+        """The columns of a file, NaN where a cell is empty."""
+        row = self.file_rows()
+        firsts = np.flatnonzero(np.diff(row, prepend=-1))
+        columns: dict[str, NDArray[Any]] = {"left": self.left[firsts], "right": self.right[firsts]}
         for name, column in known_columns().items():
-            if (rows := self.fills(name)).any():
-                columns[name] = np.where(rows, self.values[:, column.place], np.nan)
+            if (filled := self.fills(name)).any() or (not len(self) and name == "similarity"):
+                columns[name] = np.full(len(firsts), np.nan)
+                columns[name][row[filled]] = self.values[filled, column.place]
         if (self.weight != 1).any():
-            columns["weight"] = self.weight
-        return columns if self.annotator is None else columns | {"annotator": self.annotator}
+            columns["weight"] = self.weight[firsts]
+        return (
+            columns if self.annotator is None else columns | {"annotator": self.annotator[firsts]}
+        )
 
     def as_comparisons(self) -> tuple[Judgements, int]:
         """Read differences as preferences; also count those of 0, which prefer neither.
