@@ -32,9 +32,9 @@ def test_every_judgement_becomes_a_row_and_counts() -> None:
     ]
     assert statements == [
         ("both", (0, 1), 1.0, "a"),
+        ("preference", (0, 1), 1.0, "a"),
         ("difference", (0, 1), 2.0, "b"),
         ("similarity", (2, 3), 3.0, "a"),
-        ("preference", (0, 1), 1.0, "a"),
         ("preference", (4, 5), 4.0, "c"),
     ]
     assert rows.counts() == {"both": 1, "similarity": 1, "difference": 1, "preference": 2}

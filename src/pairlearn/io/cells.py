@@ -376,7 +376,7 @@ class UnusableColumns(TableError):
             if ": write them as" in unusable[first]
             else (
                 f"; or say what {quote(first)} holds: "
-                f"kinds={shlex.quote(f'{first}:text')}, or number"
+                f"kinds={shlex.quote(f'{first}:number')}, or text"
             )
         )
         super().__init__(

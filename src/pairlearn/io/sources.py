@@ -121,14 +121,16 @@ class CsvSource(Source):
         self.path = path
         with self._errors("header"), self._open() as file:
             start = file.read(BLOCK).removeprefix(_BOM)
-            lines = [line for line in re.split(rb"\r\n|\n|\r", start) if line.strip()]
-            if not lines:
+            lines = re.split(rb"\r\n|\n|\r", start)
+            self._skipped = next((row for row, line in enumerate(lines) if line.strip()), -1) + 1
+            if not self._skipped:
                 raise TableError(f"{path} is empty")
-            header = lines[0].decode()
+            first = lines[self._skipped - 1]
+            header = first.decode()
             self._delimiter = next((mark for mark in DELIMITERS if mark in header), ",")
             # At most as many columns as delimiters; quoted ones separate nothing.
             most = [f"f{place}" for place in range(header.count(self._delimiter) + 1)]
-            line = pyarrow.BufferReader(lines[0] + b"\n")
+            line = pyarrow.BufferReader(first + b"\n")
             names = csv.read_csv(line, *self._options(most, autogenerate_column_names=True))
         self.names = [str(column[0] if column[0].is_valid else "").strip() for column in names]
 
@@ -139,7 +141,9 @@ class CsvSource(Source):
         places = [self.names.index(name) for name in names]
         with self._errors(), self._open() as file:
             unnamed = [f"f{place}" for place in range(len(self.names))]
-            reader = csv.open_csv(file, *self._options(unnamed, column_names=unnamed, skip_rows=1))
+            reader = csv.open_csv(
+                file, *self._options(unnamed, column_names=unnamed, skip_rows=self._skipped)
+            )
             last = None
             for batch in reader:
                 if batch.num_rows:

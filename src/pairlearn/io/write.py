@@ -51,6 +51,11 @@ def write_pairs(table: Judgements, path: str | os.PathLike[str]) -> Path:
 def file_columns(table: Judgements) -> dict[str, NDArray[Any]]:
     """The columns of judgements as in files, with words for the values that have them."""
     columns, known = table.columns(), kinds.columns()
+    if columns["left"].dtype.kind == "i" and columns["right"].dtype.kind == "U":
+        empty = columns["right"] == ""
+        columns["right"] = np.ma.masked_where(
+            empty, np.where(empty, "0", columns["right"]).astype(int)
+        )
     for name in columns.keys() & known.keys():
         if known[name].words:
             words = np.full(len(columns[name]), "", f"U{max(map(len, known[name].words))}")

@@ -198,8 +198,13 @@ class Judgements:
                 raise TableError(f"there is no column {name!r}; the columns are {', '.join(given)}")
         known = known_columns()
         with locate_errors():
-            right = as_ids("right", given["right"], empty=True)
-            left, right = unify_ids([as_ids("left", given["left"]), right])
+            left, right = as_ids("left", given["left"]), as_ids("right", given["right"], empty=True)
+            single = np.asarray(right == "") & (right.dtype.kind == "U")
+            if left.dtype.kind == "i" and single.any():  # the second items may be integers, too
+                right = np.where(single, "0", right)
+                whole = np.char.isdecimal(np.char.lstrip(right, "-")).all()
+                right = right.astype(np.int64) if whole else right
+            left, right = unify_ids([left, right])
             columns = {n: known[n].read(given[n]) for n in known if given.get(n) is not None}
             weight, annotator = given.get("weight"), given.get("annotator")
             weight = None if weight is None else Column("weight", 0, np.inf).read(weight)
@@ -208,9 +213,6 @@ class Judgements:
             for name, column in named.items():
                 if column is not None and len(column) != len(left):
                     raise TableError(f"{name} has {len(column)} rows and left has {len(left)}")
-            single = (
-                np.asarray(right == "") if right.dtype.kind == "U" else np.zeros(len(left), bool)
-            )
             ids, ends = np.unique([left, np.where(single, left, right)], return_inverse=True)
             ends = np.where(single & [[False], [True]], -1, ends.reshape(2, -1)).T
             scales = {"similarity": similarity_scale, "difference": difference_scale}

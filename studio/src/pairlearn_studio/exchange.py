@@ -304,8 +304,9 @@ def read_preferences(path: Path, column: str, meaning: PreferenceMeaning) -> Jud
     kinds |= {name: kind for name, kind in optional.items() if name in source.names}
     columns = source.read(kinds)
     with locate_errors(source.place):
-        for row, text in Column(column, 0, 1).mistakes(columns[column]):
-            raise RowError(row, text)
+        for name in {column, "similarity"} & columns.keys():
+            if problems := [*Column(name, 0, 1).mistakes(columns[name])]:
+                raise RowError.listing(problems)
     similarity = columns.get("similarity")
     try:
         difference, preference = from_probability(columns[column], meaning, similarity)
