@@ -26,7 +26,7 @@ from pairlearn.io import read_items, read_pairs, write_pairs
 from pairlearn.io.pairs import pair_columns
 from pairlearn.judgements import kinds
 from pairlearn.simulation import simulate
-from tables import pair_table
+from tables import pair_ids, pair_table
 
 SOFT = ("both", "similarity", "difference")
 ROOT = Path(__file__).parents[1]
@@ -176,14 +176,14 @@ def test_every_command_takes_it(
     names = {"ITEMS": str(files[0]), "PAIRS": str(files[1]), "OUT": str(tmp_path / "out")}
     if "--stream" in words:  # where statements cannot be completed together
         table, items = read_pairs(files[1]), read_items(files[0])
-        statements = table.judgements(items)
+        statements = table.located(items.ids)
         statements = statements[~statements.joint]
         write_pairs(replace(statements, items.ids), ids=tmp_path / "some.parquet")
         names["PAIRS"] = str(tmp_path / "some.parquet")
     if "MODEL" in words:
         other, names["MODEL"] = simulate(pairs=60, seed=7), str(tmp_path / "model")
         model = PairClassifier(model="linear", epochs=5, preprocessor=other.items)
-        model.fit(other.pairs.ids(), other.pairs).save(names["MODEL"])
+        model.fit(pair_ids(other.pairs), other.pairs).save(names["MODEL"])
     for name, path in names.items():
         words = tuple(str(word).replace(name, path) for word in words)
     result = answer(*words)
@@ -192,7 +192,7 @@ def test_every_command_takes_it(
         assert sum(map(len, parts)) + result["left_out"] == len(read_pairs(files[1]))
         assert result["left_out"] and "a smaller --share" in run(*words, "--force").stdout
         for part in parts:  # a triplet is in one of them whole, or in none
-            part.judgements(read_items(files[0]))
+            part.located(read_items(files[0]).ids)
         seen = [{*part.left, *part.right} - {""} for part in parts]
         assert not seen[0] & seen[1]
         assert all(part.single.any() for part in parts)
@@ -204,7 +204,7 @@ def test_in_a_stream_it_teaches_as_in_memory(tmp_path: Path) -> None:
     items, options = read_items(files[0]), {"model": "linear", "epochs": 4, "random_state": 0}
     options |= {"batch_size": 1000, "precision": "float64", "device": "cpu"}
     streamed = fit_file(PairClassifier(**options), *files)
-    judgements = read_pairs(files[1]).judgements(items)
+    judgements = read_pairs(files[1]).located(items.ids)
     in_memory = PairClassifier(**options, preprocessor=items).fit(None, judgements)
     # But for batch norm: such items stand twice in a row of a stream, and once in memory.
     np.testing.assert_allclose(
@@ -215,7 +215,7 @@ def test_in_a_stream_it_teaches_as_in_memory(tmp_path: Path) -> None:
 @pytest.mark.parametrize("model", ["linear", LogisticRegression()], ids=str)
 def test_statements_about_items_alone_teach_a_classifier(model: Any) -> None:
     simulated = simulate(pairs=150, seed=2, also={"confidence": 0.9, "unlabelled": 0.5})
-    judgements = simulated.pairs.judgements(simulated.items)
+    judgements = simulated.pairs.located(simulated.items.ids)
     alone = judgements[judgements.of("confidence", "unlabelled")]
     mixed = Judgements.concatenate([judgements[judgements.of("both")][:20], alone])
     for table in (mixed, alone) if isinstance(model, str) else (mixed,):
@@ -243,7 +243,7 @@ def test_a_bound_on_one_item_is_no_class_unless_the_kind_says_so(model: Any) -> 
     """That every item has at least 0% changes nothing, also for scikit-learn classifiers."""
     kinds.register(Floor())
     simulated = simulate(pairs=60, items=400, seed=1)
-    judged = simulated.pairs.judgements(simulated.items)
+    judged = simulated.pairs.located(simulated.items.ids)
     vacuous = Judgements.about_items("floor", np.arange(400), np.zeros(400))
     assert not vacuous.known.any()
     classifier = PairClassifier(model=model, random_state=0, epochs=30, unjudged="ignore")
@@ -323,6 +323,6 @@ def test_it_survives_a_round_trip(tmp_path: Path) -> None:
     simulated.write(tmp_path, "parquet")
     again = read_pairs(tmp_path / "pairs.parquet")
     assert again == simulated.pairs
-    counts = again.judgements(read_items(tmp_path / "items.parquet")).counts()
+    counts = again.located(read_items(tmp_path / "items.parquet").ids).counts()
     assert counts.keys() == {"both", *others(0.5)}
     assert (counts["both"], counts["confidence"]) == (30, 15)

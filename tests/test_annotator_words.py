@@ -22,7 +22,7 @@ from pairlearn.judgements import Judgements
 from pairlearn.simulation import simulate
 from pairlearn_studio.cli import exchange as annotate_exchange
 from studio_client import annotate
-from tables import pair_table
+from tables import changed, pair_ids, pair_table
 from test_check import codes, find
 
 N = 80
@@ -57,7 +57,7 @@ def table_of(people: dict[str, str], seed: int, n: int = N) -> tuple[Judgements,
 
 def crowd_of(people: dict[str, str], seed: int, features: bool = False) -> Crowd:
     table, x = table_of(people, seed)
-    judged = Judgements.from_pairs(table.ids(), table.to_array(), table.annotator)
+    judged = Judgements.from_pairs(pair_ids(table), table.answers(), table.annotator)
     return Crowd.of(judged, x if features else None)
 
 
@@ -66,7 +66,7 @@ def write(folder: Path, people: dict[str, str], seed: int) -> None:
     table, x = table_of(people, seed)
     lines = [f"{k},{a:.3f},{b:.3f},{c:.3f}\n" for k, (a, b, c) in enumerate(x)]
     (folder / "items.csv").write_text("id,a,b,c\n" + "".join(lines))
-    rows = zip(*table.ids().T, *table.to_array().T, np.array(table.annotator), strict=True)
+    rows = zip(*pair_ids(table).T, *table.answers().T, np.array(table.annotator), strict=True)
     head = "left,right,similarity,difference,annotator\n"
     judged = "".join(f"{left},{right},{s},{c},{who}\n" for left, right, s, c, who in rows)
     (folder / "pairs.csv").write_text(head + judged)
@@ -77,10 +77,10 @@ def test_rows_of_somebody_who_is_named_are_no_sign_of_a_lean() -> None:
     table, _ = table_of(people, seed=0)
     dan = table.annotator == "dan"
     similarity = np.where(dan, np.maximum(table.similarity, 0.9), table.similarity)
-    report = check(table.changed(similarity=similarity), precision=False)
+    report = check(changed(table, similarity=similarity), precision=False)
     assert find(report, "outlying-annotator").ids == ("dan",)
     assert "leaning-similarity" not in codes(report)
-    nobody = table.changed(similarity=similarity, annotator=None)
+    nobody = changed(table, similarity=similarity, annotator=None)
     assert "leaning-similarity" in codes(check(nobody, precision=False))
 
 
@@ -154,7 +154,7 @@ def test_a_mean_of_doubtful_answers_is_warned_of(tmp_path: Path) -> None:
 )
 def test_a_copy_is_as_reliable_as_its_original(people: dict[str, str]) -> None:
     table, _ = table_of(people, seed=1)
-    judged = Judgements.from_pairs(table.ids(), table.to_array(), table.annotator)
+    judged = Judgements.from_pairs(pair_ids(table), table.answers(), table.annotator)
     for original in people:
         copy = replace(judged[table.annotator == original], annotator=np.full(N, "zoe"))
         crowd = Crowd.of(Judgements.concatenate([judged, copy]))
@@ -211,8 +211,8 @@ def test_people_who_answer_alike_are_described_once() -> None:
 
 def test_copies_keep_the_order_of_names() -> None:
     table, x = table_of({"mia": "honest", "zoe": "honest"}, seed=0)
-    judged, names = table.to_array(), np.array(table.annotator)
-    ends, labels = np.concatenate([table.ids(), table.ids()[:N]]), [*judged, *judged[:N]]
+    judged, names = table.answers(), np.array(table.annotator)
+    ends, labels = np.concatenate([pair_ids(table), pair_ids(table)[:N]]), [*judged, *judged[:N]]
     who = [*names.tolist(), *["bob"] * N]
     model = PairClassifier(model="linear", epochs=5, preprocessor=x, random_state=0)
     with pytest.warns(UserWarning, match="has the same answers as"):

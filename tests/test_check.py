@@ -20,7 +20,7 @@ from pairlearn.io import ItemTable
 from pairlearn.judgements import Judgements
 from pairlearn.simulation import simulate
 from pairlearn_bench.simulated import add_noise
-from tables import pair_table
+from tables import changed, pair_table
 
 NAN = math.nan
 
@@ -348,7 +348,7 @@ def test_what_the_items_tell() -> None:
     assert "the same features (3)" in find(report, "constant-features").message
     assert "constant-features" not in codes(check(judged, items=ItemTable([8], np.ones((1, 3)))))
     made = simulate(pairs=60, annotators=2)
-    alike = made.pairs.changed(difference=None)
+    alike = changed(made.pairs, difference=None)
     assert check(alike, items=made.items, majority="negative", precision=False).ok
 
 

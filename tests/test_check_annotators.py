@@ -15,7 +15,7 @@ from pairlearn.check import check
 from pairlearn.io import ItemTable
 from pairlearn.judgements import Judgements
 from pairlearn.simulation import simulate
-from tables import pair_table
+from tables import pair_ids, pair_table
 from test_check import codes, find, table
 
 
@@ -180,11 +180,11 @@ def test_rivals_are_told_apart_by_side_and_nobody_is_said_to_guess() -> None:
 def test_sliders_that_nobody_moved_are_a_finding_and_no_guesses() -> None:
     rng = np.random.default_rng(0)
     made = simulate(pairs=200, prior=0.3)
-    answers = np.tile(made.pairs.to_array(), (2, 1))
+    answers = np.tile(made.pairs.answers(), (2, 1))
     lazy = (rng.random(400) < 0.3) & (np.arange(400) >= 200)
     answers[200:] = (answers[200:] + 0.01 * rng.normal(size=(200, 2))).clip([0, -1], [1, 1])
     answers[lazy] = 0.5, 0.0
-    who, ends = np.repeat(["ann", "bob"], 200), np.tile(made.pairs.ids(), (2, 1))
+    who, ends = np.repeat(["ann", "bob"], 200), np.tile(pair_ids(made.pairs), (2, 1))
     report = check(pair_table(*ends.T, *answers.T, annotator=who), precision=False)
     found = find(report, "untouched")
     assert (found.severity, found.count) == ("warning", lazy.sum())

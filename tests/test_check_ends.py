@@ -14,7 +14,7 @@ from pairlearn.dependence import Dependence
 from pairlearn.evaluation.ends import correlated_ends
 from pairlearn.io import ItemTable, read_items
 from pairlearn.judgements import Judgements
-from tables import pair_table
+from tables import changed, pair_table
 
 
 def warning(report: CheckReport) -> str:
@@ -64,7 +64,7 @@ def test_pairs_that_were_matched_on_a_score(columns: int) -> None:
     assert "But the items of a pair were not drawn independently" in messages["implied-prior"]
     assert "may be wrong" in messages["precision"]
     assert "independent-pairs" not in messages
-    at_random = judged.changed(right=np.random.default_rng(0).permutation(judged.right))
+    at_random = changed(judged, right=np.random.default_rng(0).permutation(judged.right))
     at_random = at_random[at_random.left != at_random.right]
     assert not warning(check(at_random, items=items, precision=False))
 
@@ -76,7 +76,7 @@ def test_words_that_all_items_share_do_not_make_pairs_alike(tmp_path: Path) -> N
     frame = pd.DataFrame({"id": items.ids, **columns, "one": 0.1})
     frame["note"] = [f"ticket number {k} reported" for k in frame["id"]]
     frame.to_csv(tmp_path / "items.csv", index=False)
-    at_random = judged.changed(right=right)[judged.left != right]
+    at_random = changed(judged, right=right)[judged.left != right]
     report = check(at_random, items=read_items(tmp_path / "items.csv"), precision=False)
     assert not warning(report)
 

@@ -282,7 +282,7 @@ def test_a_table_of_pairs_is_used_with_all_its_columns():
         same=np.where((row < 100) | alone, NAN, SAME[:200]),
         label=np.where(alone, R[:400:2] > 0.5, NAN),
     )
-    statements, items = table.judgements(IDS), ItemTable(IDS, X)
+    statements, items = table.located(IDS), ItemTable(IDS, X)
     others = linear().fit(PAIRS[300:], LABELS[300:])
     score = others.score(X, statements)
     model = linear(epochs=3, annotators="learn", unjudged="ignore").fit(X, statements)

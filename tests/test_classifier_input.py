@@ -17,7 +17,7 @@ from pairlearn.cli import app
 from pairlearn.estimators import PairClassifier
 from pairlearn.io import ItemTable, TableError
 from pairlearn.simulation import simulate
-from tables import pair_table
+from tables import pair_ids, pair_table
 
 RNG = np.random.default_rng(0)
 PAIRS = RNG.normal(size=(20, 2, 3))
@@ -150,7 +150,7 @@ def test_tables_have_columns_of_their_own(name):
     table = pair_table(*ENDS.T, *LABELS.T, **own)
     with pytest.raises(ValueError, match=f"a Judgements with a column '{words}': leave out the"):
         fit(ENDS, table, {name: -np.ones(20)}, preprocessor=X)  # other values
-    fit(ENDS, table.changed(**{words: None}), {name: np.ones(20)}, preprocessor=X)
+    fit(ENDS, changed(table, **{words: None}), {name: np.ones(20)}, preprocessor=X)
     # The same again, as 0.2 needed it.
     fit(ENDS, table, {name: getattr(table, words)}, preprocessor=X)
 
@@ -234,7 +234,7 @@ def test_columns_of_data_frames_are_found_by_name():
 def test_ids_without_a_preprocessor_are_told_of_it(tmp_path):
     data = simulate(pairs=30)
     classifier = PairClassifier(model="linear", epochs=2, preprocessor=data.items, random_state=0)
-    classifier.fit(data.pairs.ids(), data.pairs).save(tmp_path / "model")
+    classifier.fit(pair_ids(data.pairs), data.pairs).save(tmp_path / "model")
     loaded = PairClassifier.load(tmp_path / "model")
     for ids in (data.items.ids, data.items.ids.tolist(), ["a", "b"]):
         with pytest.raises(ValueError, match=r"ids, .* give it to load or set_params"):
@@ -249,7 +249,7 @@ def test_ids_without_a_preprocessor_are_told_of_it(tmp_path):
 def test_an_array_after_a_fit_with_names_is_told_how_to_have_them():
     data = simulate(pairs=30)
     options = {"model": "linear", "epochs": 2, "random_state": 0}
-    named = PairClassifier(**options, preprocessor=data.items).fit(data.pairs.ids(), data.pairs)
+    named = PairClassifier(**options, preprocessor=data.items).fit(pair_ids(data.pairs), data.pairs)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         wanted = named.predict(data.items)

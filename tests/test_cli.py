@@ -285,7 +285,7 @@ def test_a_pilot_tells_prior_and_strength(tmp_path: Path) -> None:
 
 def test_a_pilot_on_another_scale(tmp_path: Path, here: Path) -> None:
     table, path = read_pairs(here / "pairs.csv"), tmp_path / "percent.csv"
-    s, c = 100 * table.to_array().T
+    s, c = 100 * table.answers().T
     write_pairs(pair_table(table.left, table.right, s, c, noisy=True), path)
     scales = "--similarity-scale 0,100 --difference-scale=-100,100"
     for line in (

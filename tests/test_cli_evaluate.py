@@ -19,7 +19,7 @@ from pairlearn.evaluation import choose_threshold, sensitivity
 from pairlearn.io import write_pairs
 from pairlearn.judgements import Judgements
 from pairlearn.simulation import Simulation, simulate
-from tables import pair_table
+from tables import pair_ids, pair_table
 
 HEADER = "left,right,similarity,difference\n"
 
@@ -48,7 +48,7 @@ def measures(folder: Path, *more: object, pairs: Path | None = None) -> dict[str
 
 def log_odds(made: tuple[Path, Simulation, PairClassifier]) -> Any:
     p = probability(made[2], made[1].items.features)
-    return (np.log(p) - np.log1p(-p))[made[1].pairs.ids()].T
+    return (np.log(p) - np.log1p(-p))[pair_ids(made[1].pairs)].T
 
 
 def changed(pairs: Judgements, **columns: Any) -> Judgements:
@@ -136,13 +136,13 @@ def test_everybody_who_counts_for_nothing_is_named(made: Any, tmp_path: Path) ->
         return np.stack([rng.random(n), rng.uniform(-1, 1, n)], 1)
 
     constant = np.tile([1.0, 0.0], (100, 1))
-    answers = np.concatenate([trained.pairs.to_array(), constant, guesses(100)])
+    answers = np.concatenate([trained.pairs.answers(), constant, guesses(100)])
     model = PairClassifier(model="linear", epochs=20, random_state=0)
     model.set_params(preprocessor=trained.items.features)
     who = np.repeat(["ann", "con", "ran"], 100)
     model.fit(np.tile(ends, (3, 1)), PairLabels.from_array(answers), annotator=who)
     model.set_params(preprocessor=None).save(tmp_path / "model")
-    values = held.to_array()
+    values = held.answers()
     values[:30], values[30:70] = [1.0, 0.0], guesses(40)
     names = np.repeat(["con", "ran", "ann"], [30, 40, len(held) - 70])
     similarity, difference = values.T
@@ -312,7 +312,7 @@ def test_compare_is_that_of_the_library(tmp_path: Path) -> None:
     more = ("--prior", 0.3, "--seed", 4, "--majority", "negative", "--out", out)
     result = answer("compare", *files, *QUICK, *TWO, *more)
     wanted = compare_methods(
-        made.items, made.pairs.ids(), made.pairs.labels(),
+        made.items, pair_ids(made.pairs), made.pairs.labels(),
         methods=["likelihood-abs", "confdiff-none"], folds=2, prior=0.3, seed=4,
         model="linear", epochs=1, learning_rate=0.05, majority="negative",
     )  # fmt: skip

@@ -51,7 +51,7 @@ def accuracy(model: Path, made: Simulation) -> float:
 def test_the_report_and_the_model(made: Any, tmp_path: Path) -> None:
     folder, simulation = made
     summary = summarise(folder, tmp_path / "model")
-    counts = simulation.pairs.judgements(simulation.items).counts()
+    counts = simulation.pairs.located(simulation.items.ids).counts()
     assert summary["statements"] == counts
     assert [summary["both"], summary["similarity_only"]] == [counts["both"], counts["similarity"]]
     assert summary["labelled"] == 0

@@ -20,6 +20,7 @@ from pairlearn.evaluation.decisions import rank
 from pairlearn.evaluation.judged import largest_deviation
 from pairlearn.simulation import simulate
 from pairlearn_bench.simulated import add_noise
+from tables import pair_ids
 
 QUICK: dict[str, Any] = {
     "model": "linear",
@@ -34,7 +35,7 @@ TWO = ["likelihood-abs", "confdiff-none"]
 
 def table(n: int = 200, **options: Any) -> tuple[NDArray[Any], NDArray[Any], PairLabels]:
     made = simulate("gaussians", pairs=n, **{"prior": 0.3, "overlap": 0.1} | options)
-    return made.items.features, made.pairs.ids(), made.pairs.labels()
+    return made.items.features, pair_ids(made.pairs), made.pairs.labels()
 
 
 @pytest.mark.parametrize("mixed", [False, True])
@@ -46,7 +47,7 @@ def test_what_is_ranked_is_what_pair_classifier_trains(
     options = {"model": model, "epochs": 3, "batch_size": 32, "learning_rate": 1e-3}
     some: dict[str, Any] = {"missing": 0.4, "preference": 0.2, "repeated": 0.2, "annotators": 2}
     made = simulate("gaussians", pairs=90, seed=3, **(some if mixed else {}))
-    ends, answers, preference = made.pairs.ids(), made.pairs.to_array(), made.pairs.preference
+    ends, answers, preference = pair_ids(made.pairs), made.pairs.answers(), made.pairs.preference
     weight = np.random.default_rng(0).uniform(0.2, 3, len(ends))
     folds: list[Any] = []
     held_out = comparison._held_out
@@ -152,7 +153,7 @@ def test_what_tests_models_and_what_is_lost() -> None:
         made = simulate("gaussians", pairs=200, overlap=0.1, **options)
         judged = made.pairs[made.pairs.left != made.pairs.right]
         ranking = compare(
-            made.items, judged.ids(), judged.to_array(), preference=judged.preference,
+            made.items, pair_ids(judged), judged.answers(), preference=judged.preference,
             methods=TWO, folds=2, **QUICK,
         )  # fmt: skip
         assert (

@@ -18,7 +18,7 @@ from pairlearn.report import build_report, compare_annotators, measure
 from pairlearn.report.figures import plot_calibration, plot_histogram, plot_learning
 from pairlearn.report.html import percent
 from pairlearn.simulation import simulate
-from tables import pair_table
+from tables import pair_ids, pair_table
 from test_pages import HOSTILE, Reader
 
 
@@ -172,7 +172,7 @@ def test_figures_show_the_numbers_they_are_given() -> None:
 
 def test_many_judgements_are_thinned() -> None:
     data = simulate(pairs=4_000)
-    ends, labels = data.items.features[data.pairs.ids()], data.pairs.labels()
+    ends, labels = data.items.features[pair_ids(data.pairs)], data.pairs.labels()
     model = PairClassifier(model="linear", epochs=2, random_state=0).fit(ends[:200], labels[:200])
     evaluation = model.evaluate(ends[200:], labels[200:])
     page = build_report(measure(model, data.items, data.pairs, evaluation, names=("m", "p")))

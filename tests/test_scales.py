@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from pairlearn.io.scales import Scale, rescale
 
 from model_folders import plain, run
 from pairlearn import PairClassifier, PairLabels
 from pairlearn.check import check
 from pairlearn.io import ItemTable, read_pairs, write_items, write_pairs
+from pairlearn.judgements.scales import Scale, rescale
 from pairlearn.simulation import simulate
-from tables import pair_table
+from tables import changed, pair_table
 
 SCALES = {
     "similarity": [(1, 5), (0, 10), (1, 7), (0, 100), (-2, 2)],
@@ -144,7 +144,7 @@ def test_prior_and_streams_know_scales(tmp_path: Path) -> None:
     table.write(tmp_path, "parquet")
     original = tmp_path / "pairs.parquet"
     pairs = read_pairs(original)
-    scaled = pairs.changed(similarity=1 + 4 * pairs.similarity)
+    scaled = changed(pairs, similarity=1 + 4 * pairs.similarity)
     write_pairs(scaled, tmp_path / "scaled.parquet")
     asked = ("--similarity-scale", "1,5", "--json")
     prior = [

@@ -57,7 +57,7 @@ def test_rows_of_the_same_items_measure_no_accuracy(judged: Path) -> None:
     positive = model.decision_function(ItemTable(None, new)) > 0
     truth = np.where(positive, r_new, 1 - r_new).mean()
     table = read_pairs(judged / "rest.csv")
-    ends = table.positions([f"i{k}" for k in range(80)])
+    ends = table.located([f"i{k}" for k in range(80)]).ends
     with pytest.warns(SeenItemsWarning, match="this is not an accuracy"):
         estimate = model.estimate_accuracy(x[ends], table)
     assert estimate.value > 0.9 and truth < 0.75 < estimate.low, "what this is about"

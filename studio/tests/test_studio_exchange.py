@@ -30,7 +30,7 @@ from pairlearn_studio.server import make_app
 from studio_client import HERE, Visitor, annotate_json
 from studio_store import free_pairs, make
 from studio_store import stored as row
-from tables import pair_table
+from tables import pair_ids, pair_table
 
 ROWS = [
     row("ann", 1, 0.8, 0.1, weight=2.0),
@@ -257,7 +257,7 @@ def test_exports_are_what_annotators_answered(tmp_path: Path) -> None:
     annotate_json("export", folder, tmp_path / "a.csv")
     table = read_pairs(tmp_path / "a.csv")
     assert len(table) == len(answers) == 30
-    for pair, judgement in zip(table.ids(), table.to_array(), strict=True):
+    for pair, judgement in zip(pair_ids(table), table.answers(), strict=True):
         assert answers[str(pair[0]), str(pair[1])] == pytest.approx(tuple(judgement), abs=1e-12)
 
 

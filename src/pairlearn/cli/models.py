@@ -114,10 +114,7 @@ def export(model: Path, out: Path, *, force: bool = False) -> Output:
         raise CommandError(error) from None
     names = [str(name) for name in getattr(classifier, "feature_names_in_", [])]
     data = {"out": out, "difference": difference, "features": names, "classes": classifier.classes_}
-    inputs = f"x (n, {classifier.n_features_in_})"
-    if hasattr(classifier, "encoder_"):
-        image = classifier.encoder_.reads("image")
-        inputs = "image (n, 3, 32, 32)" if image else f"{classifier.n_features_in_} columns (n,)"
+    inputs = f"x (n, {', '.join(map(str, classifier.instance_shape_))})"
     text = [
         f"{out}: {inputs} to logit and probability of class {classifier.classes_[1]}",
         f"  onnxruntime and torch differ by {difference:.1e} at most",

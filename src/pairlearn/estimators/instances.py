@@ -147,6 +147,8 @@ def look_up(preprocessor: Any, ids: NDArray[Any], step: FeatureStep) -> NDArray[
     if preprocessor is None:
         features = step.numbers(ids)
     elif is_frame(preprocessor):
+        if step.names is None and step.own is None:
+            step.numbers(preprocessor)  # learns the columns of all items, also of unjudged ones
         features = step.numbers(_rows_of(preprocessor, ids))
     elif is_item_table(preprocessor):
         rows = find_rows(ids, np.asarray(preprocessor.ids))
