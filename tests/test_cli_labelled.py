@@ -11,7 +11,7 @@ import pytest
 
 from model_folders import answer, plain, probability, run, simulated
 from pairlearn.io import write_pairs
-from tables import changed, pair_ids
+from tables import pair_ids
 from test_cli_evaluate import changed, evaluate, made, measures
 
 __all__ = ["made"]  # a fixture

@@ -13,7 +13,7 @@ from model_folders import plain, run
 from pairlearn import PairClassifier, PairLabels
 from pairlearn.check import check
 from pairlearn.io import ItemTable, read_pairs, write_items, write_pairs
-from pairlearn.judgements.scales import Scale, rescale
+from pairlearn.judgements.scales import Scale
 from pairlearn.simulation import simulate
 from tables import changed, pair_table
 
@@ -63,7 +63,7 @@ def test_scales_are_recognised_and_mapped(
     mapped = run("check", path, f"--{name}-scale={low},{high}", "--json")
     codes = {finding["code"] for finding in json.loads(mapped.stdout)["findings"]}
     assert not {f"{name}-scale", f"{name}-range"} & codes
-    table = rescale(read_pairs(path, noisy=True), **{name: Scale(low, high)})
+    table = read_pairs(path, noisy=True, **{f"{name}_scale": Scale(low, high)})
     assert np.abs(getattr(table, name) - answers[name]).max() <= (0.51 / (high - low)) * (1 - least)
 
 
@@ -139,7 +139,7 @@ def test_sure_differences_are_no_comparisons() -> None:
     assert not check(table, prior=0.1).ok, "no such prior has so many unlike pairs"
 
 
-def test_prior_and_streams_know_scales(tmp_path: Path) -> None:
+def test_prior_and_fit_know_scales(tmp_path: Path) -> None:
     table = simulate(pairs=150, seed=3)
     table.write(tmp_path, "parquet")
     original = tmp_path / "pairs.parquet"
@@ -153,7 +153,7 @@ def test_prior_and_streams_know_scales(tmp_path: Path) -> None:
     ]
     assert prior[0] == pytest.approx(prior[1])
     files = (tmp_path / "items.parquet", tmp_path / "scaled.parquet")
-    options = ("--stream", "--out", tmp_path / "model", "--model", "linear", "--epochs", 5)
+    options = ("--out", tmp_path / "model", "--model", "linear", "--epochs", 5)
     result = run("fit", *files, *options, *asked)
     assert result.exit_code == 0, result.output
     refused = run("fit", *files, *options, "--similarity-scale", "1,4", "--force")

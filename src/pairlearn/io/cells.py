@@ -117,6 +117,25 @@ def convert(
     return _to_text(name, column.cast(pyarrow.string()), empty=empty or kind != "id")
 
 
+def id_cells(name: str, cells: Any) -> Any:
+    """An Arrow array of ids as 64-bit integers or text, null where empty; RowError for others."""
+    import pyarrow
+    from pyarrow import compute, types
+
+    column = _integers(_decode(cells))
+    if types.is_integer(column.type):
+        values = column.fill_null(0).to_numpy(zero_copy_only=False)
+        for row in first_rows(values > np.iinfo(np.int64).max):
+            raise RowError(row, f"{name} is {column[row]}, too large for int64; give ids as text")
+        return column.cast(pyarrow.int64())
+    if not _is_text(column.type) and not types.is_null(column.type):
+        raise RowError(
+            None, f"column {name!r} has the type {column.type}; it must hold integers or text"
+        )
+    text = column.cast(pyarrow.string())
+    return compute.if_else(compute.equal(text, ""), pyarrow.scalar(None, text.type), text)
+
+
 def _decode(column: Any) -> Any:
     """An Arrow array that may be a dictionary as one of plain values."""
     from pyarrow import types

@@ -23,7 +23,7 @@ from pairlearn.columns import (
     two_classes,
     unknown_id,
 )
-from pairlearn.io.cells import Cells, convert
+from pairlearn.io.cells import Cells, convert, id_cells
 from pairlearn.io.items import ItemTable
 from pairlearn.io.sources import Source, missing_column, open_source
 from pairlearn.judgements import Judgements, kinds
@@ -110,14 +110,8 @@ def _number_items(left: Any, right: Any, *, typed: bool) -> tuple[NDArray[Any], 
     Each id is converted once, since most recur.
     """
     import pyarrow
-    from pyarrow import compute, types
 
-    sides = []
-    for side in (left, right):
-        plain = side.dictionary_decode() if types.is_dictionary(side.type) else side
-        if types.is_string(plain.type) or types.is_large_string(plain.type):
-            plain = compute.if_else(compute.equal(plain, ""), None, plain)
-        sides.append(plain)
+    sides = [id_cells(name, side) for name, side in (("left", left), ("right", right))]
     if sides[0].type != sides[1].type:
         sides = [side.cast(pyarrow.string()) for side in sides]
     for row in first_rows(np.asarray(sides[0].is_null())):

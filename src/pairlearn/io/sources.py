@@ -113,6 +113,7 @@ class CsvSource(Source):
     """A CSV file, perhaps compressed: one header, no ragged rows. All cells are text."""
 
     typed = False
+    _quotes = 0  # read so far
 
     def __init__(self, path: Path) -> None:
         import pyarrow
@@ -127,6 +128,8 @@ class CsvSource(Source):
                 raise TableError(f"{path} is empty")
             first = lines[self._skipped - 1]
             header = first.decode()
+            if first.count(b'"') % 2 or len(first) >= BLOCK - 1:
+                raise TableError(f"{path}, header: write all names in one line, and close quotes")
             self._delimiter = next((mark for mark in DELIMITERS if mark in header), ",")
             # At most as many columns as delimiters; quoted ones separate nothing.
             most = [f"f{place}" for place in range(header.count(self._delimiter) + 1)]
@@ -149,7 +152,7 @@ class CsvSource(Source):
                 if batch.num_rows:
                     last = batch
                     yield {n: batch.column(p) for n, p in zip(names, places, strict=True)}
-            if file.quotes % 2 and last is not None:
+            if self._quotes % 2 and last is not None:
                 # Only a quoted cell without an end holds the last line break of the file.
                 ends = [str(column[-1]) for column in last.columns if column[-1].is_valid]
                 if any("\n" in cell for cell in ends):
@@ -172,7 +175,7 @@ class CsvSource(Source):
         )
 
     def _open(self) -> _CheckedBytes:
-        return _CheckedBytes(self.path)
+        return _CheckedBytes(self)
 
     @contextmanager
     def _errors(self, place: str = "") -> Iterator[None]:
@@ -190,6 +193,7 @@ class CsvSource(Source):
             problem = found[2] if found else text
             if ragged := re.search(r"Expected (\d+) columns, got (\d+)", problem):
                 problem = f"{ragged[2]} cells, but the header has {ragged[1]}"
+                problem += "; is a quoted cell never closed?" * (self._quotes % 2)
             elif "UTF8" in problem:
                 problem = "not UTF-8; save the file as UTF-8"
             elif "straddling" in problem:
@@ -202,11 +206,12 @@ class _CheckedBytes:
 
     closed = False
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, source: CsvSource) -> None:
         import pyarrow
 
-        self._path, self.quotes, self._start = path, 0, True
-        self._file = pyarrow.input_stream(str(path), compression="detect")
+        self._source, self._path, self._start = source, source.path, True
+        source._quotes = 0
+        self._file = pyarrow.input_stream(str(source.path), compression="detect")
 
     def read(self, size: int) -> bytes:
         block: bytes = self._file.read(size)
@@ -214,8 +219,8 @@ class _CheckedBytes:
             block = block.removeprefix(_BOM)
             self._start = False
         if b"\0" in block:
-            raise TableError(f"{self._path}: a NUL among the bytes; this is not a text file")
-        self.quotes += block.count(b'"')
+            raise TableError(f"{self._path}: not UTF-8 text (NUL bytes); save the file as UTF-8")
+        self._source._quotes += block.count(b'"')
         return block
 
     def readable(self) -> bool:
