@@ -13,10 +13,11 @@ from torch import nn
 from pairlearn import PairLabels
 from pairlearn.estimators import PairClassifier, PriorMismatchWarning
 from pairlearn.estimators.table import FewPairsWarning
+from pairlearn.io import ItemTable
 from pairlearn.judgements import Judgements
 from pairlearn.models import MLP
 from pairlearn.simulation import simulate
-from pairlearn.tables import ItemTable, PairTable
+from tables import pair_table
 
 SLOPE = np.array([3.0, -2.0, 0.0])
 NAN = np.nan
@@ -270,7 +271,7 @@ def test_statements_are_the_same_as_pairs_and_labels():
 def test_a_table_of_pairs_is_used_with_all_its_columns():
     row, (left, right) = np.arange(200), IDS[ROWS[:200]].T
     alone = row >= 150
-    table = PairTable(
+    table = pair_table(
         left,
         np.where(alone, "", right),
         np.where(row < 100, S[:200], NAN),
@@ -281,7 +282,7 @@ def test_a_table_of_pairs_is_used_with_all_its_columns():
         same=np.where((row < 100) | alone, NAN, SAME[:200]),
         label=np.where(alone, R[:400:2] > 0.5, NAN),
     )
-    statements, items = table.judgements(IDS), ItemTable(IDS, X)
+    statements, items = table.located(IDS), ItemTable(IDS, X)
     others = linear().fit(PAIRS[300:], LABELS[300:])
     score = others.score(X, statements)
     model = linear(epochs=3, annotators="learn", unjudged="ignore").fit(X, statements)

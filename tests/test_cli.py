@@ -19,8 +19,9 @@ from pairlearn import cli
 from pairlearn.check import plan as make_plan
 from pairlearn.cli import app, command
 from pairlearn.estimators import PairClassifier
+from pairlearn.io import read_items, read_pairs, write_pairs
 from pairlearn.simulation import simulate
-from pairlearn.tables import PairTable, read_items, read_pairs, write_pairs
+from tables import pair_table
 
 BOTH = "left,right,similarity,difference\n"
 
@@ -118,7 +119,7 @@ def test_an_interrupt_ends_with_a_line(here: Path, monkeypatch: pytest.MonkeyPat
     def interrupted(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("pairlearn.tables.read_pairs", interrupted)
+    monkeypatch.setattr("pairlearn.io.pairs_pairs", interrupted)
     result = call("check pairs.csv")
     assert result.exit_code == 130
     assert result.stderr == "pairlearn check: interrupted before anything was written\n"
@@ -230,8 +231,8 @@ def test_a_pilot_tells_prior_and_strength(tmp_path: Path) -> None:
 
 def test_a_pilot_on_another_scale(tmp_path: Path, here: Path) -> None:
     table, path = read_pairs(here / "pairs.csv"), tmp_path / "percent.csv"
-    s, c = 100 * table.to_array().T
-    write_pairs(PairTable(table.left, table.right, s, c, noisy=True), path)
+    s, c = 100 * table.answers().T
+    write_pairs(pair_table(table.left, table.right, s, c, noisy=True), path)
     scales = "--similarity-scale 0,100 --difference-scale=-100,100"
     for line in (
         "plan --within 0.08 --accuracy 0.9 --pilot pairs.csv",

@@ -17,8 +17,10 @@ from pairlearn.comparison import compare as compare_candidates
 from pairlearn.comparison import default_candidates
 from pairlearn.estimators import PairClassifier, PriorMismatchWarning
 from pairlearn.evaluation import choose_threshold, sensitivity
+from pairlearn.io import write_pairs
+from pairlearn.judgements import Judgements
 from pairlearn.simulation import Simulation, simulate
-from pairlearn.tables import PairTable, write_pairs
+from tables import pair_ids, pair_table
 
 HEADER = "left,right,similarity,difference\n"
 
@@ -47,12 +49,12 @@ def measures(folder: Path, *more: object, pairs: Path | None = None) -> dict[str
 
 def log_odds(made: tuple[Path, Simulation, PairClassifier]) -> Any:
     p = probability(made[2], made[1].items.features)
-    return (np.log(p) - np.log1p(-p))[made[1].pairs.ids()].T
+    return (np.log(p) - np.log1p(-p))[pair_ids(made[1].pairs)].T
 
 
-def changed(pairs: PairTable, **columns: Any) -> PairTable:
+def changed(pairs: Judgements, **columns: Any) -> Judgements:
     columns = {"similarity": pairs.similarity, "difference": pairs.difference} | columns
-    return PairTable(pairs.left, pairs.right, **columns)
+    return pair_table(pairs.left, pairs.right, **columns)
 
 
 def test_the_figures_are_those_of_the_library_and_hold_the_truth(made: Any) -> None:
@@ -115,7 +117,7 @@ def test_weights_and_items_count(made: Any, tmp_path: Path) -> None:
     folder, simulation, _ = made
     pairs = simulation.pairs
     weight = np.where(np.arange(400) < 200, 1.0, 1e-9)
-    tables = (changed(pairs, weight=weight), pairs[:200], PairTable.concatenate([pairs[:200]] * 4))
+    tables = (changed(pairs, weight=weight), pairs[:200], Judgements.concatenate([pairs[:200]] * 4))
     accuracies = []
     for table in tables:
         write_pairs(table, tmp_path / "pairs.csv")
@@ -135,13 +137,13 @@ def test_everybody_who_counts_for_nothing_is_named(made: Any, tmp_path: Path) ->
         return np.stack([rng.random(n), rng.uniform(-1, 1, n)], 1)
 
     constant = np.tile([1.0, 0.0], (100, 1))
-    answers = np.concatenate([trained.pairs.to_array(), constant, guesses(100)])
+    answers = np.concatenate([trained.pairs.answers(), constant, guesses(100)])
     model = PairClassifier(model="linear", epochs=20, random_state=0)
     model.set_params(preprocessor=trained.items.features)
     who = np.repeat(["ann", "con", "ran"], 100)
     model.fit(np.tile(ends, (3, 1)), PairLabels.from_array(answers), annotator=who)
     model.set_params(preprocessor=None).save(tmp_path / "model")
-    values = held.to_array()
+    values = held.answers()
     values[:30], values[30:70] = [1.0, 0.0], guesses(40)
     names = np.repeat(["con", "ran", "ann"], [30, 40, len(held) - 70])
     similarity, difference = values.T
@@ -160,7 +162,7 @@ def test_untouched_sliders_and_answers_of_several_are_said(made: Any, tmp_path: 
     held, names = simulation.pairs, np.repeat(["ann", "bob"], 200)
     first = np.tile(np.arange(200), 2)
     lazy = np.arange(400) % 4 == 0
-    pairs = PairTable(
+    pairs = pair_table(
         held.left[first], held.right[first],
         np.where(lazy, 0.5, held.similarity[first]), np.where(lazy, 0, held.difference[first]),
         annotator=names,
@@ -193,7 +195,7 @@ def test_people_who_do_not_count_do_not_make_answers_hard(made: Any, tmp_path: P
         "annotator": np.repeat(["ann", "bob"], [180, 220]),
     }
     ends = simulation.pairs.left[twice], simulation.pairs.right[twice]
-    write_pairs(PairTable(*ends, **columns), tmp_path / "pairs.csv")
+    write_pairs(pair_table(*ends, **columns), tmp_path / "pairs.csv")
     result = measures(folder, pairs=tmp_path / "pairs.csv")
     assert "the answers of bob (220) count for nothing" in result["warnings"][-1]
     assert "items of known class" in result["plausible"]["remedy"]

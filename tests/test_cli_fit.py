@@ -13,8 +13,9 @@ import pytest
 from model_folders import answer, plain, run, simulated
 from pairlearn import progress as bars
 from pairlearn.estimators import PairClassifier
+from pairlearn.io import ItemTable, write_items, write_pairs
 from pairlearn.simulation import Simulation, simulate
-from pairlearn.tables import ItemTable, PairTable, write_items, write_pairs
+from tables import pair_table
 
 QUICK = ("--model", "linear", "--epochs", 10, "--learning-rate", 0.02)
 ALONE = (*QUICK, "--holdout", 0)
@@ -26,7 +27,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Simulation]:
     folder = tmp_path_factory.mktemp("made")
     made = simulated(folder, seed=0, missing=0.3, preference=0.1)
     kept = made.pairs[~np.isnan(made.pairs.similarity)]
-    write_pairs(PairTable(kept.left, kept.right, kept.similarity, None), folder / "alike.csv")
+    write_pairs(pair_table(kept.left, kept.right, kept.similarity, None), folder / "alike.csv")
     return folder, made
 
 
@@ -50,7 +51,7 @@ def accuracy(model: Path, made: Simulation) -> float:
 def test_the_report_and_the_model(made: Any, tmp_path: Path) -> None:
     folder, simulation = made
     summary = summarise(folder, tmp_path / "model")
-    counts = simulation.pairs.judgements(simulation.items).counts()
+    counts = simulation.pairs.located(simulation.items.ids).counts()
     assert summary["statements"] == counts
     assert (summary["judgements"], summary["items"], summary["features"]) == (200, 400, 2)
     assert (summary["epochs"], summary["classes"], summary["warnings"]) == (10, [-1, 1], [])
@@ -149,7 +150,7 @@ def test_preferences_tell_the_side_of_an_accuracy_from_similarities(tmp_path: Pa
     """A prior on the wrong side of ½ must not mirror the accuracy of a model that knows better."""
     table = simulated(tmp_path, seed=3, pairs=300, prior=0.5).pairs
     preference = np.where(np.abs(table.difference) > 0.3, np.sign(table.difference), 0)
-    judged = PairTable(table.left, table.right, table.similarity, None, preference=preference)
+    judged = pair_table(table.left, table.right, table.similarity, None, preference=preference)
     write_pairs(judged, tmp_path / "side.csv")
     summary = summarise(
         tmp_path, tmp_path / "model", *QUICK, "--prior", 0.48, pairs=tmp_path / "side.csv"

@@ -23,7 +23,7 @@ from pairlearn.cli import app
 from pairlearn.estimators import ItemKFold, onnx_export
 from pairlearn.estimators.features import ColumnsWarning
 from pairlearn.estimators.folder_format import ModelFolderError
-from pairlearn.tables import ItemTable, TableError, read_items
+from pairlearn.io import ItemTable, TableError, read_items
 
 GOOD, BAD = ["quiet", "solid", "smooth"], ["Noisy", "broken", "loose"]
 FILLER = ["the pump", "was", "here"]

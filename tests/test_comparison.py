@@ -25,7 +25,7 @@ def linear(epochs: int = 10, **options: Any) -> PairClassifier:
 
 def table(n: int = 200, **options: Any) -> tuple[NDArray[Any], NDArray[Any], PairLabels]:
     made = simulate("gaussians", pairs=n, **{"prior": 0.3, "overlap": 0.1} | options)
-    return made.items.features, made.pairs.ids(), made.pairs.labels()
+    return made.items.features, pair_ids(made.pairs), made.pairs.labels()
 
 
 def test_candidates_are_fitted_to_the_folds_of_item_k_fold() -> None:

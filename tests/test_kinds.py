@@ -18,7 +18,7 @@ from torch import Tensor
 
 from pairlearn import Judgements, make_risk
 from pairlearn.estimators import PairClassifier
-from pairlearn.kinds import KINDS, code, kind
+from pairlearn.judgements.kinds import KINDS, code, kind
 from pairlearn.models import make_model
 from pairlearn.randomness import permutation, stream
 from pairlearn.risks import RISKS, PairLikelihood, Risk, base

@@ -14,11 +14,12 @@ from pairlearn import Judgements, PairClassifier, PairLabels
 from pairlearn.estimators import KnownClassesWarning, PriorMismatchWarning, cross_fitting
 from pairlearn.estimators.population import guiding_prior, larger_class
 from pairlearn.evaluation import estimate_accuracy
+from pairlearn.io import ItemTable, write_items, write_pairs
 from pairlearn.risks import PairLikelihood
 from pairlearn.simulation import simulate
-from pairlearn.tables import ItemTable, PairTable, write_items, write_pairs
 from pairlearn.training import Objective
 from pairlearn.training.ranks import ALONE
+from tables import pair_table
 
 N = 300
 
@@ -66,7 +67,7 @@ def test_similarities_alone_are_measured(stated_by: str, tmp_path: Path) -> None
     x, r = items(0.8 if stated_by == "majority" else 0.0)
     labels = PairLabels.from_posteriors(*r[ENDS].T)
     write_items(ItemTable(None, x), tmp_path / "items.csv")
-    write_pairs(PairTable(*ENDS.T, labels.similarity, None), tmp_path / "pairs.csv")
+    write_pairs(pair_table(*ENDS.T, labels.similarity, None), tmp_path / "pairs.csv")
     rows = "".join(f"{k},{int(r[k] > 0.5)}\n" for k in range(30))
     (tmp_path / "known.csv").write_text("id,class\n" + rows)
     more = ("--majority", "negative") if stated_by == "majority" else (

@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from pairlearn import Judgements, PairClassifier, make_risk
-from pairlearn.kinds import code
+from pairlearn.judgements.kinds import code
 from pairlearn.losses import LOSSES, make_loss
 from pairlearn.risks import contract, pair_moments
 from pairlearn.training.trainer import bind_risk

@@ -14,7 +14,7 @@ from torch import distributed, multiprocessing, nn
 
 from pairlearn import PairLabels, make_risk
 from pairlearn.judgements import Judgements
-from pairlearn.kinds import code
+from pairlearn.judgements.kinds import code
 from pairlearn.training import Learner, Objective, Recipe, risk_over_ranks, sum_over_ranks
 from pairlearn.training.loop import run_epochs
 from pairlearn.training.ranks import ALONE, Ranks

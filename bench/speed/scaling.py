@@ -49,7 +49,7 @@ Points = dict[int, float]
 def write_tables(folder: Path, pairs: int) -> None:
     """Items, and pairs judged by a known posterior, a row group at a time."""
     from pairlearn import PairLabels
-    from pairlearn.tables import open_rows
+    from pairlearn.io import open_rows
 
     rng = np.random.default_rng(0)
     x = rng.normal(size=(ITEMS, FEATURES)).astype(np.float32)
@@ -69,7 +69,7 @@ def write_tables(folder: Path, pairs: int) -> None:
 def fit_in_memory(folder: Path) -> Row:
     """Read both tables, then train."""
     from pairlearn.estimators import PairClassifier
-    from pairlearn.tables import read_items, read_pairs
+    from pairlearn.io import read_items, read_pairs
 
     start = time.perf_counter()
     table = read_pairs(folder / "pairs.parquet")

@@ -67,8 +67,8 @@ def work(folder: Path, seconds: float) -> int:
     import numpy as np
 
     from pairlearn.estimators import PairClassifier, predict_file
+    from pairlearn.io import read_pairs, write_items, write_pairs
     from pairlearn.simulation import simulate
-    from pairlearn.tables import read_pairs, write_items, write_pairs
     from pairlearn.training import Checkpoint
     from pairlearn_bench import GRIDS, RunStore
     from pairlearn_bench.execute import execute

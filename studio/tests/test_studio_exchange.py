@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
 from pairlearn import PairLabels
+from pairlearn.io import TableError, read_pairs, write_pairs
 from pairlearn.simulation import simulate
-from pairlearn.tables import PairTable, TableError, read_pairs, write_pairs
 from pairlearn_studio import Answer, Store, StoreError
 from pairlearn_studio.exchange import (
     Statement,
@@ -30,6 +30,7 @@ from pairlearn_studio.server import make_app
 from studio_client import HERE, Visitor, annotate_json
 from studio_store import free_pairs, make
 from studio_store import stored as row
+from tables import pair_ids, pair_table
 
 ROWS = [
     row("ann", 1, 0.8, 0.1, weight=2.0),
@@ -99,7 +100,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 def test_judgements_of_a_table_come_in_and_go_out_again(store: Store, tmp_path: Path) -> None:
     first, second = store.pairs()[:2]
     other, *_ = free_pairs(store)
-    table = PairTable(
+    table = pair_table(
         [first.left, second.right, other[0]],  # the second the other way round
         [first.right, second.left, other[1]],
         [0.8, 0.4, np.nan],
@@ -155,12 +156,12 @@ def test_a_file_comes_in_whole_or_not_at_all(store: Store) -> None:
 
 
 def test_who_judged_must_be_said() -> None:
-    table = PairTable([1, 2], [3, 4], [0.5, 0.5], None, annotator=["ann", ""])
+    table = pair_table([1, 2], [3, 4], [0.5, 0.5], None, annotator=["ann", ""])
     with pytest.raises(TableError, match="row 2 does not say who judged"):
         judgements_of(table)
     with pytest.raises(TableError, match="names its annotators"):
         judgements_of(table, "bob")
-    both = PairTable([1], [2], None, [0.5], preference=[-1])
+    both = pair_table([1], [2], None, [0.5], preference=[-1])
     with pytest.raises(TableError, match=r"row 1: difference is 0\.5 and preference -1"):
         judgements_of(both, "ann")
 
@@ -256,7 +257,7 @@ def test_exports_are_what_annotators_answered(tmp_path: Path) -> None:
     annotate_json("export", folder, tmp_path / "a.csv")
     table = read_pairs(tmp_path / "a.csv")
     assert len(table) == len(answers) == 30
-    for pair, judgement in zip(table.ids(), table.to_array(), strict=True):
+    for pair, judgement in zip(pair_ids(table), table.answers(), strict=True):
         assert answers[str(pair[0]), str(pair[1])] == pytest.approx(tuple(judgement), abs=1e-12)
 
 

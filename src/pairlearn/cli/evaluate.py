@@ -92,7 +92,7 @@ class Scoring:
         from pairlearn.columns import check_share
         from pairlearn.estimators import PairClassifier
         from pairlearn.estimators.measuring import HeldPairs
-        from pairlearn.tables import read_items
+        from pairlearn.io import read_items
 
         check_share("--threshold", options["threshold"])
         classifier = PairClassifier.load(model)
@@ -259,15 +259,15 @@ def _recalibrated(
     What contradicts the judgements follows, and what contradicts the model.
     """
     from pairlearn.estimators.exchanged import class_doubts
-    from pairlearn.tables.read import read_labelled
+    from pairlearn.io.pairs import read_labelled
 
     if positive is None and classifier.classes_.dtype.kind == "U":
         positive = str(classifier.classes_[1])
-    known = read_labelled(labelled, held.items, positive)
+    known, _ = read_labelled(labelled, held.items, positive)
     recalibration = held.recalibrate(known)
     if recalibration is None:
-        items, n = held.items, len(known.rows)
-        seen = n - int(classifier.unseen(known.rows[:, None], items.features, items.ids).sum())
+        items, n = held.items, len(known)
+        seen = n - int(classifier.unseen(known.ends[:, :1], items.features, items.ids).sum())
         learnt = f"fit has learnt from {seen:,} of them, and the pairs of these are left out"
         why = [learnt] * bool(seen) + [f"{n - seen:,} are not in these pairs"] * (seen < n)
         raise ValueError(

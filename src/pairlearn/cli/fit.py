@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pairlearn.estimators import PairClassifier
     from pairlearn.estimators.measuring import FitCheckpoints, Measured
     from pairlearn.estimators.table import Table
-    from pairlearn.tables import ItemTable
+    from pairlearn.io import ItemTable
 
 app = new_app()
 SHOWN = 3
@@ -153,7 +153,7 @@ def fit(
     check_positive(positive, labelled)
     from pairlearn.estimators.exchanged import CONTRADICTED
     from pairlearn.estimators.measuring import FitCheckpoints, Measured
-    from pairlearn.tables.item_files import digest
+    from pairlearn.io.item_files import digest
     from pairlearn.training.devices import local_device
     from pairlearn.training.ranks import joined_ranks
 
@@ -241,8 +241,9 @@ class Source:
         """Read everything into memory; errors that `check` finds are raised."""
         from pairlearn.check import check
         from pairlearn.estimators.table import Table
-        from pairlearn.tables import read_items
-        from pairlearn.tables.read import read_groups, read_labelled
+        from pairlearn.io import read_items
+        from pairlearn.io.pairs import read_groups, read_labelled
+        from pairlearn.judgements import Judgements
 
         columns, groups, classes = self.columns, None, None
         if self.groups is not None:
@@ -252,7 +253,9 @@ class Source:
         pairs = self.reading.table(self.pairs)
         if self.labelled is not None:
             classes = read_labelled(self.labelled, items, self.positive)
-        everything = pairs if classes is None else classes.beside(pairs, items)
+        everything = pairs
+        if classes is not None:
+            everything = Judgements.concatenate([pairs, classes[0]])
         settled = self.reading.settled(noisy=noisy)
         if self.labelled is not None or self.groups is not None:
             settled |= SETTLED_BY_LABELS
@@ -268,8 +271,8 @@ class Source:
         statements = Counter(report.statements)
         if groups is not None:  # a group is one statement about its items
             statements += Counter({name: len({*groups.v}) for name in groups.kinds()})
-        table = Table.of_items(items, pairs.judgements(items), classes, groups)
-        return TrainingData(items, table, len(pairs), len(pairs.numbered()[0]), statements)
+        table = Table.of_items(items, pairs.located(items.ids), classes, groups)
+        return TrainingData(items, table, len(pairs), len(pairs.used()), statements)
 
 
 def _train(

@@ -110,10 +110,7 @@ def export(
         raise CommandError(error) from None
     names = [str(name) for name in getattr(classifier, "feature_names_in_", [])]
     data = {"out": out, "difference": difference, "features": names, "classes": classifier.classes_}
-    inputs = f"x (n, {classifier.n_features_in_})"
-    if hasattr(classifier, "encoder_"):
-        image = classifier.encoder_.reads("image")
-        inputs = "image (n, 3, 32, 32)" if image else f"{classifier.n_features_in_} columns (n,)"
+    inputs = f"x (n, {', '.join(map(str, classifier.instance_shape_))})"
     text = [
         f"{out}: {inputs} to logit and probability of class {classifier.classes_[1]}",
         f"  onnxruntime and torch differ by {difference:.1e} at most",
@@ -172,7 +169,7 @@ def compare(
 
     from pairlearn.comparison import compare as run
     from pairlearn.comparison import default_candidates
-    from pairlearn.tables import read_items
+    from pairlearn.io import read_items
 
     check_suffix("--out", out, ".csv")
     known: dict[str, Any] = {
@@ -188,7 +185,7 @@ def compare(
     reading = Reading(similarity_scale, difference_scale, difference_means)
     table = read_items(items, columns=column_choice(columns, ignore, kinds))
     with in_file(pairs):
-        judgements = reading.checked(pairs, noisy=noisy, prior=prior).judgements(table)
+        judgements = reading.checked(pairs, noisy=noisy, prior=prior).located(table.ids)
     with bar("training") as progress:
         comparison = run(
             chosen,
@@ -208,7 +205,7 @@ def compare(
 
 
 def _write(comparison: Comparison, path: Path) -> None:
-    from pairlearn.tables import open_rows
+    from pairlearn.io import open_rows
 
     rows = comparison.rows
     columns: dict[str, list[Any]] = {"candidate": [row.name for row in rows]}

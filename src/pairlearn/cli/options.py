@@ -109,7 +109,7 @@ def check_new_file(
     ``content`` says in the plural what it will hold, for messages. ``inputs`` of the command are
     never replaced, and other files only with ``force``.
     """
-    from pairlearn.tables.sources import suffix_of
+    from pairlearn.io.sources import suffix_of
 
     suffix_of(path, content, suffixes)
     for file in inputs:

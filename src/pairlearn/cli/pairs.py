@@ -21,7 +21,7 @@ from pairlearn.cli.reading import Reading, column_choice
 
 if TYPE_CHECKING:
     from pairlearn.check import CheckReport, Finding, PairPlan
-    from pairlearn.tables import PairTable
+    from pairlearn.judgements import Judgements
 
 _COLOURS = {"error": "bold red", "warning": "yellow", "note": "cyan"}
 app = new_app()
@@ -64,8 +64,9 @@ def check(
     Exit codes: 0 no errors, 1 errors were found, 2 wrong request or unusable file.
     """
     from pairlearn.check import check as check_table
-    from pairlearn.tables import read_items
-    from pairlearn.tables.read import read_labelled
+    from pairlearn.io import read_items
+    from pairlearn.io.pairs import read_labelled
+    from pairlearn.judgements import Judgements
 
     check_suffix("--figure", figure, *FIGURES)
     check_positive(positive, labelled)
@@ -77,7 +78,8 @@ def check(
         None if items is None else read_items(items, columns=column_choice(columns, ignore, kinds))
     )
     if known is not None and labelled is not None:
-        table = read_labelled(labelled, known, positive).beside(table, known)
+        classes, _ = read_labelled(labelled, known, positive)
+        table = Judgements.concatenate([table, classes])
     report = check_table(table, items=known, prior=prior, majority=majority)
     report = report.without(reading.settled())
     text = [*_text(report, pairs.name, notes=notes), *(f"note: {note}" for note in reading.notes)]
@@ -87,11 +89,11 @@ def check(
     return Output(report.to_dict(), text, code=0 if report.ok else 1)
 
 
-def _draw(table: PairTable, path: Path) -> None:
+def _draw(table: Judgements, path: Path) -> None:
     from pairlearn.check import plot_plane
     from pairlearn.report.figures import save_figure, styled
 
-    judged = table[table.judged]
+    judged = table[table.soft]
     if not len(judged):
         raise ValueError("--figure shows similarities and differences: the table has none")
     with styled("--figure"):
@@ -140,7 +142,7 @@ def _text(report: CheckReport, name: str, *, notes: bool) -> Iterator[Any]:
 
 def by_kind(statements: Mapping[str, int]) -> str:
     """The number of statements of each kind, in words."""
-    from pairlearn.kinds import kind
+    from pairlearn.judgements.kinds import kind
 
     return ", ".join(kind(name).counted(count) for name, count in statements.items())
 
@@ -190,9 +192,11 @@ def split(
 
     Exit codes: 0 done, 2 wrong request or unusable file.
     """
+    import numpy as np
+
     from pairlearn.columns import check_share
     from pairlearn.estimators.splits import hold_out_statements, keep_whole
-    from pairlearn.tables import read_pairs, write_pairs
+    from pairlearn.io import read_pairs, write_pairs
 
     check_share("--share", share)
     if training.absolute() == held_out.absolute():
@@ -200,9 +204,9 @@ def split(
     for path in (training, held_out):
         check_new_file(path, "pairs", (".csv", ".parquet"), inputs=[pairs], force=force)
     table = read_pairs(pairs, noisy=True)
-    _, ends = table.numbered()
+    ends = table.ends
     masks = hold_out_statements(ends, share, seed)
-    keep_whole(masks, lambda kind: table.columns().get(kind.named[-1]))
+    keep_whole(masks, lambda kind: np.where(table.of(kind.name), table.v, np.nan))
     if not all(mask.any() for mask in masks):
         raise ValueError(
             f"{pairs}: its items recur too often to be split: use all pairs with "
@@ -265,7 +269,7 @@ def plan(
     Exit codes: 0 done, 2 wrong request or unusable file.
     """
     from pairlearn.check import planning
-    from pairlearn.tables import read_items
+    from pairlearn.io import read_items
 
     reading = Reading(similarity_scale, difference_scale, difference_means)
     if not 0 < within < 0.5:

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 from pairlearn.cli.options import parse_names
 
 if TYPE_CHECKING:
-    from pairlearn.tables import PairTable
-    from pairlearn.tables.cells import ColumnChoice
-    from pairlearn.tables.scales import Scale
+    from pairlearn.io.cells import ColumnChoice
+    from pairlearn.judgements import Judgements
+    from pairlearn.judgements.scales import Scale
 
 RANGES = {"out-of-range"}
 """Findings that ``--noisy`` admits."""
@@ -24,7 +24,7 @@ MEANING = {*RANGES, "other-scale", "comparisons", "upside-down"}
 
 def column_choice(columns: str | None, ignore: str | None, kinds: str | None) -> ColumnChoice:
     """The options --columns, --ignore and --kinds as the library takes them."""
-    from pairlearn.tables.cells import ColumnChoice
+    from pairlearn.io.cells import ColumnChoice
 
     chosen: dict[str, Any] = {}
     for part in parse_names(kinds):
@@ -57,7 +57,7 @@ class Reading:
 
     def scales(self) -> list[Scale | None]:
         """The scales of similarities and of differences, where they are given."""
-        from pairlearn.tables.scales import Scale
+        from pairlearn.judgements.scales import Scale
 
         scales = []
         for name in ("similarity", "difference"):
@@ -69,30 +69,25 @@ class Reading:
                 raise ValueError(f"--{name}-scale: {error}") from None
         return scales
 
-    def table(self, path: Path) -> PairTable:
+    def table(self, path: Path) -> Judgements:
         """Read judgements on their scale; those out of range are for `check` to find."""
-        from pairlearn.columns import locate_errors
-        from pairlearn.kinds import KINDS
-        from pairlearn.tables import read_pairs
-        from pairlearn.tables.scales import as_comparisons, rescale
+        from pairlearn.io import read_pairs
 
-        with in_file(path):
-            with locate_errors():
-                table = rescale(read_pairs(path, noisy=True), *self.scales())
-            if any(kind.joint for kind in KINDS if {*kind.named} <= table.columns().keys()):
-                table.judgements(table.numbered()[0])  # refuses rows that do not belong together
-            if self.difference_means == "preference":
-                table, ties = as_comparisons(table)
-                if ties:
-                    self.notes.append(
-                        f"{ties:,} differences of 0 prefer neither item and are left out"
-                    )
+        similarity, difference = self.scales()
+        table = read_pairs(
+            path, noisy=True, similarity_scale=similarity, difference_scale=difference
+        )
+        if self.difference_means == "preference":
+            with in_file(path):
+                table, ties = table.as_comparisons()
+            if ties:
+                self.notes.append(f"{ties:,} differences of 0 prefer neither item and are left out")
         return table
 
-    def checked(self, path: Path, *, noisy: bool, prior: float | None = None) -> PairTable:
+    def checked(self, path: Path, *, noisy: bool, prior: float | None = None) -> Judgements:
         """Read judgements, and refuse those whose numbers mean something else."""
         from pairlearn.check import check
-        from pairlearn.tables import read_pairs
+        from pairlearn.io import read_pairs
 
         table, settled = self.table(path), self.settled(noisy=noisy)
         errors = check(table, prior=prior, codes=MEANING - settled).of("error")

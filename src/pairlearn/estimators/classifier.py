@@ -251,11 +251,11 @@ class PairClassifier(PairPredictor):
         pairs : array of shape (n, 2, d, ...) or (n, 2)
             Both instances of each pair, or their ids, which the `preprocessor` knows. A pair may be
             in several rows, judged by several annotators: all of them count.
-        labels : PairLabels, array of shape (n, 2), PairTable or Judgements
+        labels : PairLabels, array of shape (n, 2), Judgements or data frame
             Similarity and difference, NaN where not given; None if all rows have a
-            preference only. All columns of a `PairTable` are used, whatever they state, and
-            its ids where `pairs` is None. A table of `Judgements` refers to items by position: then
-            `pairs` are these items (N, d, ...), or ids or pairs row by row as above.
+            preference only. `Judgements` with ids, and data frames with the columns of a file
+            (`Judgements.from_frame`), take None as `pairs`. `Judgements` without ids refer to items
+            by position: then `pairs` are these items (N, d, ...), or ids or pairs row by row.
         annotator, sample_weight : array of shape (n,), optional
             Who judged each pair, and weights of the rows; not beside `labels` that have others.
         preference : array of shape (n,), optional

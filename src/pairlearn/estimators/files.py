@@ -1,4 +1,4 @@
-"""Files that need not fit into memory: judged pairs to learn from, items to predict."""
+"""Predictions from file to file, in constant memory."""
 
 from __future__ import annotations
 
@@ -20,11 +20,9 @@ from pairlearn.columns import (
     quote,
 )
 from pairlearn.estimators.prediction import PairPredictor
-from pairlearn.tables import ItemTable, TableError, iter_items, open_rows
+from pairlearn.io import ItemTable, TableError, iter_items, open_rows
 
 PathLike = str | os.PathLike[str]
-BATCH = 1 << 17
-"""Most rows decoded at a time."""
 SHOWN = 5
 """Columns listed in a note."""
 NUMBERS = 1 << 20
@@ -61,7 +59,7 @@ def predict_file(
     classifier : PairClassifier
         Fitted.
     items, ids : path-like
-        As in `pairlearn.tables.iter_items`. Columns are found by their names; those that the
+        As in `pairlearn.io.iter_items`. Columns are found by their names; those that the
         model was not fitted to are left out with a note.
     out : path-like
         The ``.csv`` or ``.parquet`` file.

@@ -33,10 +33,10 @@ from pairlearn.evaluation import (
     recalibrate,
 )
 from pairlearn.evaluation.judged import Estimate
+from pairlearn.io import ItemTable, TableError
+from pairlearn.io.item_files import digest
+from pairlearn.judgements import Judgements
 from pairlearn.progress import Progress, training_bar
-from pairlearn.tables import ItemTable, PairTable, TableError
-from pairlearn.tables.item_files import digest
-from pairlearn.tables.read import Labelled
 from pairlearn.training import Checkpoint
 
 if TYPE_CHECKING:
@@ -199,7 +199,7 @@ class HeldPairs(ScoredPairs):
     """
 
     items: ItemTable
-    table: PairTable
+    table: Judgements
     ignored: int
     seen: str | None
 
@@ -208,7 +208,7 @@ class HeldPairs(ScoredPairs):
         cls,
         classifier: PairClassifier,
         items: ItemTable,
-        table: PairTable,
+        table: Judgements,
         files: tuple[Path, Path],
         *,
         both: bool = False,
@@ -219,17 +219,17 @@ class HeldPairs(ScoredPairs):
         similarity and a difference are used.
         """
         try:
-            table.judgements(items)  # which names the row of an unknown item
+            table = table.located(items.ids)
         except TableError as error:
             raise TableError(f"{files[1]}, {error} in {files[0]}") from None
         alone, table = int(table.single.sum()), table[~table.single]
-        new = classifier.unseen(table.positions(items), items.features, items.ids)
+        new = classifier.unseen(table.ends, items.features, items.ids)
         if len(new) < 2:
             new[:] = True  # too few pairs, which is the error below
         elif new.sum() < 2:
             raise ValueError(_nothing_new(classifier, files[1], new))
         table = table[new]
-        judged = table.judgements(items)
+        judged = table
         judged = judged[judged.of("both") if both else judged.soft]
         if len(judged) < 2:
             kinds = f"a similarity {'and' if both else 'or'} a difference"
@@ -237,7 +237,7 @@ class HeldPairs(ScoredPairs):
         scored = classifier.score_pairs(
             judged, lambda needed: log_odds(classifier, items[needed], files[0])
         )
-        used = len(judged) if both else int(table.judged.sum())
+        used = len(judged) if both else int(table.soft.sum())
         ignored, seen = alone + len(table) - used, doubt_of_seen(new)
         return cls(**vars(scored), items=items, table=table, ignored=ignored, seen=seen)
 
@@ -255,7 +255,7 @@ class HeldPairs(ScoredPairs):
 
     def annotator_doubts(self, classifier: PairClassifier) -> list[str]:
         """Findings about the annotators, and those whom the model does not know."""
-        judged = self.table.judgements(self.items)
+        judged = self.table
         learnt: Annotators = getattr(classifier, "annotators_", Annotators())
         known = {person.name for person in learnt.people}
         doubts = [finding.sentence for finding in findings(judged)]
@@ -263,7 +263,7 @@ class HeldPairs(ScoredPairs):
             doubts.append(UNKNOWN.format(names=listed(unknown)))
         return doubts
 
-    def recalibrate(self, known: Labelled) -> Recalibration | None:
+    def recalibrate(self, known: Judgements) -> Recalibration | None:
         """Correct the judgements by known classes; None if no item of the pairs has one.
 
         ValueError if the answers are hard.
@@ -279,10 +279,10 @@ class HeldPairs(ScoredPairs):
         options: Any = {"weight": self.weight, "items": self.ends}
         return recalibrate(self.labels, *self.z.T, *at_ends.T, **options)
 
-    def classes_of(self, known: Labelled) -> Floats:
+    def classes_of(self, known: Judgements) -> Floats:
         """Known classes (n, 2) of both ends of the pairs, NaN where unknown."""
         classes = np.full(len(self.items), np.nan)
-        classes[known.rows] = known.positive
+        classes[known.ends[:, 0]] = known.u
         return np.asarray(classes[self.ends])
 
 

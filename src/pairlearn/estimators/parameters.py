@@ -15,10 +15,10 @@ import torch
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from torch import nn
 
+from pairlearn.io.cells import ColumnKind
 from pairlearn.losses import LOSSES
 from pairlearn.models import CONVOLUTIONAL, PERCEPTRONS
 from pairlearn.risks import CORRECTIONS, RISKS, Risk, Supervised, make_risk
-from pairlearn.tables.cells import ColumnKind
 from pairlearn.training import Checkpoint, Precision, Recipe, choose_device
 from pairlearn.training.loop import Callback, Report
 

@@ -33,7 +33,7 @@ from pairlearn.columns import Floats
 from pairlearn.evaluation import Confidence, recalibrate
 from pairlearn.evaluation.ranking import against_classes, linear_scores
 from pairlearn.judgements import Judgements
-from pairlearn.kinds import kind
+from pairlearn.judgements.kinds import kind
 from pairlearn.labels import PairLabels
 from pairlearn.prior import PriorEstimate, estimate_prior
 from pairlearn.randomness import permutation, stream

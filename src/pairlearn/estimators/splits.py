@@ -20,8 +20,8 @@ from pairlearn.columns import Floats, Indices, Mask, check_integer, check_share
 from pairlearn.dependence import components
 from pairlearn.estimators.instances import number_items
 from pairlearn.judgements import Judgements
-from pairlearn.kinds import KINDS
-from pairlearn.kinds.base import Kind, sums_by_number
+from pairlearn.judgements.kinds import KINDS
+from pairlearn.judgements.kinds.base import Kind, sums_by_number
 from pairlearn.randomness import permutation, stream
 
 SLACK = 1.05

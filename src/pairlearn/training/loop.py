@@ -20,8 +20,8 @@ from torch import Tensor
 
 from pairlearn.columns import Floats
 from pairlearn.judgements import Judgements
-from pairlearn.kinds import Kind, kind
-from pairlearn.kinds.base import TINY
+from pairlearn.judgements.kinds import Kind, kind
+from pairlearn.judgements.kinds.base import TINY
 from pairlearn.progress import Progress
 from pairlearn.training.checkpoint import Arrays, Checkpoint
 from pairlearn.training.learner import Learner

@@ -2,8 +2,8 @@
 
 The loss of a model on a batch of B rows is Σ_kinds f(Σ_i w_i L_i / B), with weights w of mean one
 over the whole table: each kind's corrected risk, times its expected share of the batch. Under
-every risk a kind is a table of coefficients (`pairlearn.kinds`), so that all kinds are one
-contraction of the moments of `pairlearn.risks.base`. Two priors may add KL(π ‖ mean p) of the
+every risk a kind is a table of coefficients (`pairlearn.judgements.kinds`), so that all kinds are
+one contraction of the moments of `pairlearn.risks.base`. Two priors may add KL(π ‖ mean p) of the
 batch: `held_prior` where no statement fixes the level, and `guiding_prior` in the first epochs.
 """
 
@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from pairlearn.judgements import Judgements
-from pairlearn.kinds import kind
+from pairlearn.judgements.kinds import kind
 from pairlearn.risks import BASIS, TERMS, Risk, contract, correct, pair_moments
 from pairlearn.risks.base import terms_used
 from pairlearn.training.ranks import ALONE

@@ -18,7 +18,7 @@ from torch import nn
 
 from pairlearn.columns import Floats
 from pairlearn.judgements import Judgements
-from pairlearn.kinds import code, kind
+from pairlearn.judgements.kinds import code, kind
 from pairlearn.risks import Risk
 from pairlearn.training import loop
 from pairlearn.training.checkpoint import Checkpoint

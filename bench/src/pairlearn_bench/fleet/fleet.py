@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from pairlearn.columns import Floats
-from pairlearn.kinds import kind
+from pairlearn.judgements.kinds import kind
 from pairlearn.models import CONVOLUTIONAL, make_model
 from pairlearn.training import Checkpoint, Precision, choose_device
 from pairlearn.training.checkpoint import Arrays

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from pairlearn.columns import (
+    LISTED,
     MISSING_WORDS,
     Indices,
     RowError,
@@ -109,9 +110,11 @@ class Column:
             numbers[cells == cell] = number
         if array.dtype.kind == "f":
             numbers[np.isnan(array)] = np.nan
-        for row in first_rows(np.isinf(numbers)):
-            value = array[row] if array.dtype.kind == "O" else array[row].item()
-            raise RowError(row, f"{self.name} is {quote(value)}; give {expected}")
+        if wrong := first_rows(np.isinf(numbers), LISTED):
+            bad = [(row, array[row : row + 1].tolist()[0]) for row in wrong]
+            raise RowError.listing(
+                [(row, f"{self.name} is {quote(value)}; give {expected}") for row, value in bad]
+            )
         return numbers
 
     def _word(self, value: Any) -> str:
@@ -123,8 +126,8 @@ class Column:
         return next((word for word, number in self.words.items() if number == value), str(value))
 
     def mistakes(self, numbers: Floats, *, noisy: bool = False) -> Iterator[tuple[int, str]]:
-        """Invalid rows, the first of each sort, with what is wrong."""
-        for row in first_rows(np.isinf(numbers)):
+        """The first invalid rows, with what is wrong."""
+        for row in first_rows(np.isinf(numbers), LISTED):
             yield row, f"{self.name} is {quote(numbers[row].item())}, not a finite number"
         if (noisy and self.noisy) or self.words:
             return

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from pairlearn.kinds.base import Column, Floats, without_v
-from pairlearn.kinds.soft import Similarity
+from pairlearn.judgements.kinds.base import Column, Floats, without_v
+from pairlearn.judgements.kinds.soft import Similarity
 from pairlearn.randomness import uniform
 
 

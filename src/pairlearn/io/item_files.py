@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from pairlearn.columns import TableError, as_ids, check_unique, locate_errors, quote
 from pairlearn.extras import missing_extra
-from pairlearn.tables.cells import (
+from pairlearn.io.cells import (
     PIXELS,
     UNNAMED,
     ColumnChoice,
@@ -27,10 +27,10 @@ from pairlearn.tables.cells import (
     read_values,
     text_array,
 )
-from pairlearn.tables.encoder import ItemEncoder, unused_columns
-from pairlearn.tables.items import ItemTable, as_features, check_names, default_names
-from pairlearn.tables.read import PathLike, check_rows, rechunk
-from pairlearn.tables.sources import Columns, Source, existing_file, open_source, suffix_of
+from pairlearn.io.encoder import ItemEncoder, unused_columns
+from pairlearn.io.items import ItemTable, as_features, check_names, default_names
+from pairlearn.io.pairs import PathLike
+from pairlearn.io.sources import Columns, Source, existing_file, open_source, suffix_of
 
 SAMPLE_ROWS = 10_000
 """Rows that tell the kinds of columns."""
@@ -123,10 +123,32 @@ def iter_items(
     path, ids = Path(path), None if ids is None else Path(ids)
     source = _open_items(path, ids)
     if source is None:
-        return rechunk(_npy_batches(path, ids), rows, _join_items)
-    source.scan_ids(["id"])
+        return rechunk(_npy_batches(path, ids), rows)
+    source.scan_ids()
     encoder = columns or ItemEncoder.of_numbers(_feature_names(source))
-    return rechunk(_encoded_batches(source, encoder), rows, _join_items)
+    return rechunk(_encoded_batches(source, encoder), rows)
+
+
+def check_rows(rows: int) -> None:
+    """Check the number of rows in a batch."""
+    if rows < 1:
+        raise ValueError(f"rows must be at least 1; got {rows}")
+
+
+def rechunk(parts: Iterator[ItemTable], rows: int) -> Iterator[ItemTable]:
+    """Yield the same rows in parts of ``rows`` each; the last may have fewer."""
+    pending: list[ItemTable] = []
+    count = 0
+    for part in parts:
+        pending.append(part)
+        count += len(part)
+        if count >= rows:
+            joined = _join_items(pending)
+            whole = count - count % rows
+            yield from (joined[start : start + rows] for start in range(0, whole, rows))
+            pending, count = [joined[whole:]], count - whole
+    if count:
+        yield _join_items(pending)
 
 
 _join_items = partial(ItemTable.concatenate, unique=False)
@@ -136,7 +158,7 @@ def _open_items(path: Path, ids: Path | None) -> Source | None:
     """Open a file or folder of items, and check its header; None if it is NPY."""
     if path.is_dir():
         return FolderSource(path)
-    if suffix_of(path, "items", (".csv", ".parquet", ".npy")) == ".npy":
+    if suffix_of(path, "items", (".csv", ".parquet", ".npy"), compressed=True) == ".npy":
         existing_file(path)
         if ids is not None:
             suffix_of(ids, "ids of .npy features", (".npy",))
@@ -218,7 +240,7 @@ def _find_kinds(
         for name in names
     }
     with _in_file(source):
-        kinds, notes = choice.kinds_of(sample, typed=source.typed)
+        kinds, notes = choice.kinds_of(sample)
     return kinds, (*map(no_name, unnamed), *notes)
 
 

@@ -7,7 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from pairlearn.kinds.base import TINY, Column, Floats, Kind, logarithm_guard, sums_by_number
+from pairlearn.judgements.kinds.base import (
+    TINY,
+    Column,
+    Floats,
+    Kind,
+    logarithm_guard,
+    sums_by_number,
+)
 from pairlearn.randomness import uniform
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.columns import (
+    LISTED,
     MAX_LENGTH,
     MISSING_WORDS,
     Floats,
@@ -26,10 +27,10 @@ from pairlearn.columns import (
     quote,
     too_long,
 )
-from pairlearn.kinds import column_of_word
-from pairlearn.tables.items import as_features
+from pairlearn.io.items import as_features
+from pairlearn.judgements.kinds import column_of_word
 
-Kind: TypeAlias = Literal["id", "number", "word", "text"]
+Cells: TypeAlias = Literal["id", "number", "word", "text"]
 """What a column holds: ids, numbers (NaN is missing), or words and text ("" is missing).
 
 In columns of numbers and of words, those in `MISSING_WORDS` are missing, too.
@@ -71,7 +72,7 @@ def text_array(cells: Iterable[str]) -> Any:
 
 
 def convert(
-    name: str, kind: Kind, cells: Any, *, typed: bool = False, empty: bool = False
+    name: str, kind: Cells, cells: Any, *, typed: bool = False, empty: bool = False
 ) -> NDArray[Any]:
     """Convert a column of cells to an array of its kind; RowError for a cell of another kind.
 
@@ -114,6 +115,25 @@ def convert(
         raise RowError(row, f"{name} is empty; every row needs it")
     column = null_missing(column) if kind == "word" else column
     return _to_text(name, column.cast(pyarrow.string()), empty=empty or kind != "id")
+
+
+def id_cells(name: str, cells: Any) -> Any:
+    """An Arrow array of ids as 64-bit integers or text, null where empty; RowError for others."""
+    import pyarrow
+    from pyarrow import compute, types
+
+    column = _integers(_decode(cells))
+    if types.is_integer(column.type):
+        values = column.fill_null(0).to_numpy(zero_copy_only=False)
+        for row in first_rows(values > np.iinfo(np.int64).max):
+            raise RowError(row, f"{name} is {column[row]}, too large for int64; give ids as text")
+        return column.cast(pyarrow.int64())
+    if not _is_text(column.type) and not types.is_null(column.type):
+        raise RowError(
+            None, f"column {name!r} has the type {column.type}; it must hold integers or text"
+        )
+    text = column.cast(pyarrow.string())
+    return compute.if_else(compute.equal(text, ""), pyarrow.scalar(None, text.type), text)
 
 
 def _decode(column: Any) -> Any:
@@ -189,23 +209,30 @@ def _parse_numbers(name: str, column: Any) -> Floats:
             values: Floats = np.array(column.cast(pyarrow.float64()).to_numpy(zero_copy_only=False))
             if np.isfinite(values).sum() + column.null_count == len(values):
                 return values
-    return np.array([_number(name, row, cell) for row, cell in enumerate(column.to_pylist())])
+    numbers, problems = [], []
+    for row, cell in enumerate(column.to_pylist()):
+        if cell is None or (NUMBER.fullmatch(cell) and math.isfinite(float(cell))):
+            numbers.append(math.nan if cell is None else float(cell))
+        else:
+            problems.append((row, _not_a_number(name, cell)))
+            if len(problems) == LISTED:
+                break
+    if problems:
+        raise RowError.listing(problems)
+    return np.array(numbers)
 
 
-def _number(name: str, row: int, text: str | None) -> float:
-    if text is None:
-        return math.nan
+def _not_a_number(name: str, text: str) -> str:
+    """What is wrong with a cell that is no finite number."""
     if NUMBER.fullmatch(text):
-        if math.isfinite(value := float(text)):
-            return value
-        raise RowError(row, f"{name} is {quote(text)}, not a finite number")
+        return f"{name} is {quote(text)}, not a finite number"
     point = text.replace(",", ".").replace("\N{MINUS SIGN}", "-")
     hint = f": write {point}" if NUMBER.fullmatch(point) else ""
     if THOUSANDS.fullmatch(text):
         hint = ": write it without a comma"
     if (column := column_of_word(text.lower(), name)) is not None:
         hint = f": put words into a column {column!r}"
-    raise RowError(row, f"{name} is {quote(text)}, not a number{hint}")
+    return f"{name} is {quote(text)}, not a number{hint}"
 
 
 def read_values(kinds: Mapping[str, ColumnKind], cells: Mapping[str, Any]) -> Values:
@@ -312,9 +339,7 @@ class ColumnChoice:
             raise TableError("no column is left to learn from")
         return selected
 
-    def kinds_of(
-        self, cells: Mapping[str, Any], *, typed: bool = False
-    ) -> tuple[dict[str, ColumnKind], tuple[str, ...]]:
+    def kinds_of(self, cells: Mapping[str, Any]) -> tuple[dict[str, ColumnKind], tuple[str, ...]]:
         """Tell the kinds of columns by some of their cells, with notes on those left out.
 
         Raises TableError, which names every column that cannot be used.
@@ -326,7 +351,7 @@ class ColumnChoice:
                 left_out.append(f"column {quote(name)} is empty, and left out")
                 continue
             try:
-                kind = self.kinds.get(name) or find_kind(name, column, typed=typed)
+                kind = self.kinds.get(name) or find_kind(name, column)
             except ValueError as error:
                 unusable[name] = str(error)
                 continue
@@ -364,10 +389,17 @@ class UnusableColumns(TableError):
         reasons = "; ".join(f"{quote(name)} {reason}" for name, reason in unusable.items())
         self.reasons, self.them = reasons, "it" if len(unusable) == 1 else "them"
         named, first = shlex.quote(",".join(self.names)), self.names[0]
-        kinds = shlex.quote(f"{first}:number")
+        # Text works for any column; a column that is written unreadably must be written anew.
+        other = (
+            ""
+            if ": write them as" in unusable[first]
+            else (
+                f"; or say what {quote(first)} holds: "
+                f"kinds={shlex.quote(f'{first}:number')}, or text"
+            )
+        )
         super().__init__(
-            f"cannot be learnt from: {reasons}. Drop {self.them}: ignore={named}; or say what "
-            f"{quote(first)} holds: kinds={kinds}, or text"
+            f"cannot be learnt from: {reasons}. Drop {self.them}: ignore={named}{other}"
         )
 
     def in_frame(self) -> TableError:
@@ -378,7 +410,7 @@ class UnusableColumns(TableError):
         )
 
 
-def find_kind(name: str, column: Any, *, typed: bool = False) -> ColumnKind:
+def find_kind(name: str, column: Any) -> ColumnKind:
     """Tell the kind of a column by its type and its cells; ValueError for one like an id."""
     from pyarrow import types
 
@@ -390,7 +422,7 @@ def find_kind(name: str, column: Any, *, typed: bool = False) -> ColumnKind:
     if types.is_dictionary(type_):
         if _is_text(type_.value_type):
             return "category"
-        return find_kind(name, column.dictionary_decode(), typed=typed)
+        return find_kind(name, column.dictionary_decode())
     numeric = types.is_integer(type_) or types.is_floating(type_) or types.is_decimal(type_)
     if not numeric and not _is_text(type_):
         raise ValueError(f"has the type {type_}")
@@ -398,7 +430,7 @@ def find_kind(name: str, column: Any, *, typed: bool = False) -> ColumnKind:
     kind: ColumnKind = "number"
     if not numeric:
         words = [word for cell in column.drop_null().to_pylist() if (word := cell.strip())]
-        kind = _kind_of_words(words, typed=typed)
+        kind = _kind_of_words(words)
         if distinct and kind == "category" and all(map(_FILE_NAME.fullmatch, words)):
             raise ValueError("holds names of files: give their folder in place of the table")
     if distinct and (kind == "category" or (kind == "number" and _ID_NAME.search(name))):
@@ -406,15 +438,15 @@ def find_kind(name: str, column: Any, *, typed: bool = False) -> ColumnKind:
     return kind
 
 
-def _kind_of_words(words: Sequence[str], *, typed: bool) -> ColumnKind:
+def _kind_of_words(words: Sequence[str]) -> ColumnKind:
     """Tell the kind of a column of text.
 
     It holds numbers or dates if half of the words are such: the others are errors then. Words that
     recur are categories, and phrases are text.
     """
     known = [word for word in words if word.lower() not in MISSING_WORDS]
-    # Where columns have types, digits with a zero before them are codes.
-    codes = typed and any(re.fullmatch("0[0-9]+", word) for word in known)
+    # Digits with a zero before them are codes, such as zip codes.
+    codes = any(re.fullmatch("0[0-9]+", word) for word in known)
     half = max(len(known) / 2, 1)
     if not codes and sum(NUMBER.fullmatch(word) is not None for word in known) >= half:
         return "number"
@@ -424,7 +456,7 @@ def _kind_of_words(words: Sequence[str], *, typed: bool) -> ColumnKind:
         return "date"
     for noun, notation in {} if codes else _NOTATIONS.items():
         if known and all(map(notation.fullmatch, known)):
-            plain = "1.5" if noun == "numbers" else "2024-12-31"
+            plain = "1.5, with a point" if noun == "numbers" else "2024-12-31"
             raise ValueError(f"holds {noun} such as {quote(known[0])}: write them as {plain}")
     distinct = set(words)
     phrases = sum(len(word.split()) for word in distinct) >= 2 * len(distinct)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +11,6 @@ from numpy.typing import NDArray
 
 from pairlearn.columns import (
     Ids,
-    Mask,
     RowError,
     TableError,
     as_ids,
@@ -24,30 +22,10 @@ from pairlearn.columns import (
 )
 
 if TYPE_CHECKING:
-    from pairlearn.tables.encoder import ItemEncoder
+    from pairlearn.io.encoder import ItemEncoder
 
 
-class Columnar(ABC):
-    """Columns of equal length by name; two tables are equal if names, order and values are."""
-
-    @abstractmethod
-    def columns(self) -> dict[str, NDArray[Any]]:
-        """The columns by name, in the order of files."""
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, type(self)):
-            return NotImplemented
-        mine, theirs = self.columns(), other.columns()
-        return [*mine] == [*theirs] and all(
-            column.dtype.kind == theirs[name].dtype.kind
-            and np.array_equal(column, theirs[name], equal_nan=column.dtype.kind == "f")
-            for name, column in mine.items()
-        )
-
-    __hash__ = None  # type: ignore[assignment]  # its arrays can change
-
-
-class ItemTable(Columnar):
+class ItemTable:
     """One row for each item: its id and its features in float32.
 
     Parameters
@@ -153,6 +131,19 @@ class ItemTable(Columnar):
         """The ids, and the features by name."""
         return {"id": self.ids, **dict(zip(self.names, self.features.T, strict=True))}
 
+    def __eq__(self, other: object) -> bool:
+        """Whether ids and features are equal, with their names and their order."""
+        if not isinstance(other, ItemTable):
+            return NotImplemented
+        return (
+            self.names == other.names
+            and self.ids.dtype.kind == other.ids.dtype.kind
+            and np.array_equal(self.ids, other.ids)
+            and np.array_equal(self.features, other.features, equal_nan=True)
+        )
+
+    __hash__ = None  # type: ignore[assignment]  # its arrays can change
+
     def __repr__(self) -> str:
         return f"ItemTable(m={len(self)}, features={len(self.names)})"
 
@@ -167,11 +158,6 @@ def row_index(index: Any) -> Any:
     if rows.dtype.kind not in "iub" or rows.ndim > 1 or (rows.dtype == bool and rows.ndim == 0):
         raise IndexError(f"rows are selected by a slice, a mask or row numbers; got {index!r}")
     return rows.reshape(-1)
-
-
-def is_empty(ids: Ids) -> Mask:
-    """Mask of the ids that are "", which integers never are."""
-    return np.asarray(ids == "") if ids.dtype.kind == "U" else np.zeros(len(ids), bool)
 
 
 def default_names(d: int) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pairlearn.kinds.base import TINY, Column, Floats, Kind, divergence, sums_by_number
+from pairlearn.judgements.kinds.base import TINY, Column, Floats, Kind, divergence, sums_by_number
 
 
 class GroupShare(Kind):

@@ -15,46 +15,52 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn import kinds
 from pairlearn.atomic import replacing
 from pairlearn.columns import TableError, check_text, locate_errors
-from pairlearn.tables.items import ItemTable, default_names
-from pairlearn.tables.pairs import PairTable
-from pairlearn.tables.sources import suffix_of
+from pairlearn.io.items import ItemTable, default_names
+from pairlearn.io.sources import suffix_of
+from pairlearn.judgements import Judgements, kinds
 
 BATCH = 65536
 
 
-def write_pairs(table: PairTable, path: str | os.PathLike[str]) -> Path:
-    """Write a table of pairs as CSV or Parquet, atomically, and return the path.
+def write_pairs(table: Judgements, path: str | os.PathLike[str]) -> Path:
+    """Write judgements with ids as CSV or Parquet, atomically, and return the path.
 
-    `read_pairs` gives the same table, bit for bit, except that text ids which all look like
-    integers come back from CSV as integers.
+    `read_pairs` gives an equal table, except that text ids which all look like integers come back
+    from CSV as integers.
 
     Examples
     --------
     >>> import tempfile
-    >>> table = PairTable([1, 2], [5, 6], [0.5, np.nan], None, preference=[0, 1])
+    >>> frame = {"left": [1, 2], "right": [5, 6], "similarity": [0.5, None], "preference": [0, 1]}
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_pairs(table, f"{folder}/pairs.csv").read_text().split()
-    ['left,right,similarity,difference,preference', '1,5,0.5,,', '2,6,,,right']
+    ...     path = write_pairs(Judgements.from_frame(frame), f"{folder}/pairs.csv")
+    ...     path.read_text().split()
+    ['left,right,similarity,preference', '1,5,0.5,', '2,6,,right']
     """
     path = Path(path)
     suffix_of(path, "pairs", (".csv", ".parquet"))
-    with open_rows(path, list(table.columns())) as rows:
-        for start in range(0, len(table), BATCH):
-            rows.write(file_columns(table[start : start + BATCH]))
+    columns = file_columns(table)
+    with open_rows(path, list(columns)) as rows:
+        for start in range(0, len(columns["left"]), BATCH):
+            rows.write({n: column[start : start + BATCH] for n, column in columns.items()})
     return path
 
 
-def file_columns(table: PairTable) -> dict[str, NDArray[Any]]:
-    """The columns of a table as in files, with words for the values that have them."""
+def file_columns(table: Judgements) -> dict[str, NDArray[Any]]:
+    """The columns of judgements as in files, with words for the values that have them."""
     columns, known = table.columns(), kinds.columns()
-    for name, values in table.statements().items():
+    if columns["left"].dtype.kind == "i" and columns["right"].dtype.kind == "U":
+        empty = columns["right"] == ""
+        columns["right"] = np.ma.masked_where(
+            empty, np.where(empty, "0", columns["right"]).astype(int)
+        )
+    for name in columns.keys() & known.keys():
         if known[name].words:
-            words = np.full(len(table), "", f"U{max(map(len, known[name].words))}")
+            words = np.full(len(columns[name]), "", f"U{max(map(len, known[name].words))}")
             for value, word in known[name].named.items():
-                words[values == value] = word
+                words[columns[name] == value] = word
             columns[name] = np.ma.masked_equal(words, "")
     return columns
 

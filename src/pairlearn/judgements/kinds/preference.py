@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pairlearn.kinds.base import Column, Floats, Kind, logarithm_guard, without_v
+from pairlearn.judgements.kinds.base import Column, Floats, Kind, logarithm_guard, without_v
 
 
 class Preference(Kind):

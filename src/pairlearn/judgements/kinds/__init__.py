@@ -11,17 +11,17 @@ from typing import Any
 import numpy as np
 
 from pairlearn.columns import Floats, first_rows, locate_errors
-from pairlearn.kinds.base import Column, Kind
-from pairlearn.kinds.comparison import Comparison
-from pairlearn.kinds.confidence import Confidence
-from pairlearn.kinds.group import GroupShare
-from pairlearn.kinds.label import Label
-from pairlearn.kinds.positive import Positive
-from pairlearn.kinds.preference import Preference
-from pairlearn.kinds.same import Same
-from pairlearn.kinds.soft import Both, Difference, Similarity
-from pairlearn.kinds.triplet import Triplet
-from pairlearn.kinds.unlabelled import Unlabelled
+from pairlearn.judgements.kinds.base import Column, Kind
+from pairlearn.judgements.kinds.comparison import Comparison
+from pairlearn.judgements.kinds.confidence import Confidence
+from pairlearn.judgements.kinds.group import GroupShare
+from pairlearn.judgements.kinds.label import Label
+from pairlearn.judgements.kinds.positive import Positive
+from pairlearn.judgements.kinds.preference import Preference
+from pairlearn.judgements.kinds.same import Same
+from pairlearn.judgements.kinds.soft import Both, Difference, Similarity
+from pairlearn.judgements.kinds.triplet import Triplet
+from pairlearn.judgements.kinds.unlabelled import Unlabelled
 
 __all__ = ["KINDS", "Column", "Kind", "code", "columns", "kind", "register_kind"]
 
@@ -41,12 +41,8 @@ KINDS: list[Kind] = [
 ]
 
 
-RESERVED = {
-    "left", "right", "weight", "annotator", "noisy", "ignored", "single", "judged", "ids", "labels",
-    "columns", "changed", "positions", "numbered", "statements", "said", "judgements",
-    "concatenate", "from_judgements", "to_array", "trusted",
-}  # fmt: skip
-"""Names in `pairlearn.tables.PairTable`, which no column can have."""
+RESERVED = {"left", "right", "weight", "annotator", "about"}
+"""Names of the other columns of a file, which no value can have."""
 
 
 def register_kind(new: Kind) -> Kind:
@@ -131,6 +127,12 @@ def columns() -> dict[str, Column]:
     ['similarity', 'difference', 'preference', 'label']
     """
     return {column.name: column for known in KINDS for column in known.columns}
+
+
+def columns_of(*, single: bool) -> list[str]:
+    """Columns of statements about one item, or about pairs."""
+    found = [column.name for known in KINDS if known.single == single for column in known.columns]
+    return list(dict.fromkeys(found))
 
 
 def column_of_word(word: str, name: str) -> str | None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from pairlearn.kinds.base import Column, Floats, without_v
-from pairlearn.kinds.confidence import Confidence
+from pairlearn.judgements.kinds.base import Column, Floats, without_v
+from pairlearn.judgements.kinds.confidence import Confidence
 from pairlearn.randomness import uniform
 
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
-from pairlearn.columns import Floats, RowError, TableError, first_rows
-from pairlearn.tables.pairs import PairTable
+from pairlearn.columns import LISTED, Floats, RowError, first_rows
 
 BEYOND_NOISE = 5.0
 """Noise never moves a judgement so far out of its range."""
@@ -25,6 +24,24 @@ class Scale:
     high: float
 
     @classmethod
+    def of(cls, ends: Any) -> Scale:
+        """A scale from its two ends, the lowest answer first; ValueError if they are not such.
+
+        Examples
+        --------
+        >>> Scale.of((1, 5))
+        Scale(low=1.0, high=5.0)
+        """
+        if isinstance(ends, Scale):
+            return ends
+        low, high = np.asarray(ends, np.float64).ravel().tolist() if np.size(ends) == 2 else (0, 0)
+        if low == high or not np.isfinite([low, high]).all():
+            raise ValueError(
+                f"a scale is its lowest and highest answer, as in (1, 5); got {ends!r}"
+            )
+        return cls(low, high)
+
+    @classmethod
     def parse(cls, text: str, *, either: bool = False) -> Scale:
         """Parse two numbers separated by a comma; with `either`, also a scale upside down."""
         try:
@@ -39,11 +56,10 @@ class Scale:
     def map(self, name: str, values: Floats, least: float) -> Floats:
         """Map answers linearly, `low` to `least` and `high` to 1; NaN stays."""
         bottom, top = sorted((self.low, self.high))
-        for row in first_rows((values < bottom) | (values > top)):
-            raise RowError(
-                row,
-                f"{name} is {values[row]:g}, outside the scale {self}: give the lowest and the "
-                "highest answer that could be given",
+        advice = "give the lowest and the highest answer that could be given"
+        if wrong := first_rows((values < bottom) | (values > top), LISTED):
+            raise RowError.listing(
+                [(r, f"{name} is {values[r]:g}, outside the scale {self}: {advice}") for r in wrong]
             )
         return least + (values - self.low) * ((1 - least) / (self.high - self.low))
 
@@ -82,32 +98,3 @@ def find_scale(values: Floats, least: Literal[0, -1]) -> Scale | None:
     if bottom < 0:
         return Scale(-high, high)
     return Scale(1 if bottom >= 1 and high <= 10 else 0, high)
-
-
-def rescale(
-    table: PairTable, similarity: Scale | None = None, difference: Scale | None = None
-) -> PairTable:
-    """Map similarities to [0, 1] and differences to [−1, 1]; RowError for one off its scale."""
-    columns = {}
-    if similarity is not None:
-        columns["similarity"] = similarity.map("similarity", table.similarity, 0)
-    if difference is not None:
-        columns["difference"] = difference.map("difference", table.difference, -1)
-    return table.changed(**columns)
-
-
-def as_comparisons(table: PairTable) -> tuple[PairTable, int]:
-    """Read differences as preferences; also count those of 0, which prefer neither.
-
-    Rows with no other statement are left out.
-    """
-    c = table.difference
-    given = ~np.isnan(c)
-    preference = np.zeros(len(table), np.int8) if table.preference is None else table.preference
-    for row in first_rows(given & (preference != 0)):
-        raise TableError(f"row {row + 1} has a preference beside its difference: give one of them")
-    side = np.where(given, np.sign(np.nan_to_num(c)), preference).astype(np.int8)
-    stated = (side != 0) | ~np.isnan(table.similarity)
-    if not stated.any():
-        raise TableError("every difference is 0: read as comparisons, they say nothing")
-    return table.changed(preference=side, difference=None)[stated], int((c == 0).sum())

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pairlearn.kinds.base import Column, Floats, Kind, without_v
+from pairlearn.judgements.kinds.base import Column, Floats, Kind, without_v
 
 if TYPE_CHECKING:
     from pairlearn.risks.base import Risk

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from pairlearn.kinds.base import Column, Floats, without_v
-from pairlearn.kinds.label import Label
+from pairlearn.judgements.kinds.base import Column, Floats, without_v
+from pairlearn.judgements.kinds.label import Label
 from pairlearn.randomness import uniform
 
 

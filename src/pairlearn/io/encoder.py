@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.columns import Mask, RowError, TableError, first_rows, locate_errors, quote
-from pairlearn.tables.cells import (
+from pairlearn.io.cells import (
     KINDS,
     MOST_CATEGORIES,
     PIXELS,
@@ -146,7 +146,7 @@ class ItemEncoder:
     Examples
     --------
     >>> import pyarrow
-    >>> from pairlearn.tables.cells import ColumnChoice
+    >>> from pairlearn.io.cells import ColumnChoice
     >>> cells = {"age": pyarrow.array([31, None, 9]), "sex": pyarrow.array(["f", "m", "f"])}
     >>> kinds, _ = ColumnChoice().kinds_of(cells)
     >>> values = read_values(kinds, cells)
