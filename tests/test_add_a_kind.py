@@ -12,10 +12,11 @@ from sklearn.linear_model import LogisticRegression
 
 from model_folders import answer, run
 from pages import read_page
-from pairlearn import Judgements, PairClassifier, kinds
+from pairlearn import Judgements, PairClassifier
 from pairlearn.check import check
 from pairlearn.io import read_items, read_pairs
 from pairlearn.io.pairs import pair_columns
+from pairlearn.judgements import kinds
 from pairlearn.plugins import load_plugin
 from pairlearn.simulation import simulate
 from tables import pair_ids, pair_table

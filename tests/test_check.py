@@ -6,6 +6,7 @@ import itertools
 import json
 import math
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -409,7 +410,7 @@ def test_weights_reach_the_prior() -> None:
     unlike = made.similarity < 0.5
     more = made[np.r_[np.arange(1000), np.repeat(np.flatnonzero(unlike), 2)]]
     weight = np.where(more.similarity < 0.5, 1 / 3, 1.0)
-    weighted = Judgements.trusted(**(more.columns() | {"weight": weight}))
+    weighted = replace(more, weight=weight)
     reports = [check(pairs, precision=False) for pairs in (made, more, weighted)]
     usual, plain, even = (r.summary.prior.value for r in reports if r.summary.prior is not None)
     assert even == pytest.approx(usual)

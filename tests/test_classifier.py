@@ -163,7 +163,7 @@ def test_a_prior_of_the_other_class_is_warned_about(risk):
     """The similarities of .3 and of .7 are the same, the differences are not."""
     for seed in range(2):
         data = simulate(pairs=200, prior=0.3, seed=seed)
-        pairs = data.items.features[data.pairs.positions(data.items)]
+        pairs = data.items.features[data.pairs.located(data.items.ids).ends]
         for stated in ({"prior": 0.7}, {"majority": "positive"}):
             with pytest.warns(PriorMismatchWarning, match="makes the positive class the larger"):
                 linear(epochs=10, risk=risk, **stated).fit(pairs, data.pairs)
@@ -178,7 +178,7 @@ def test_the_majority_is_found_where_the_likelihood_is_reflected(prior):
     """Far from ½ the linear likelihood may learn all posteriors reflected; its ranking tells."""
     for seed in range(2):
         data = simulate(pairs=300, prior=prior, seed=seed)
-        pairs = data.items.features[data.pairs.positions(data.items)]
+        pairs = data.items.features[data.pairs.located(data.items.ids).ends]
         classifier = linear(risk="confdiff", epochs=1).fit(pairs, data.pairs)
         assert classifier.prior_ == pytest.approx(prior, abs=0.05)
 
@@ -365,7 +365,7 @@ def test_labels_alone_train_for_as_many_epochs_as_asked():
 def test_a_linear_model_finds_the_right_side_whatever_the_seed(prior):
     """Similarities are the same with the classes exchanged, and at these priors they weigh most."""
     data = simulate(pairs=300, prior=prior, seed=4)
-    ends = data.items.features[data.pairs.positions(data.items)]
+    ends = data.items.features[data.pairs.located(data.items.ids).ends]
     for seed in range(2):
         classifier = PairClassifier(model="linear", epochs=40, random_state=seed, device="cpu")
         classifier.fit(ends, data.pairs.labels())

@@ -131,7 +131,7 @@ def test_weights_and_items_count(made: Any, tmp_path: Path) -> None:
 def test_everybody_who_counts_for_nothing_is_named(made: Any, tmp_path: Path) -> None:
     folder, simulation, _ = made
     trained, held = simulate(pairs=100, prior=0.3, seed=0), simulation.pairs
-    ends, rng = trained.pairs.positions(trained.items), np.random.default_rng(0)
+    ends, rng = trained.pairs.located(trained.items.ids).ends, np.random.default_rng(0)
 
     def guesses(n: int) -> Any:
         return np.stack([rng.random(n), rng.uniform(-1, 1, n)], 1)

@@ -16,6 +16,7 @@ from pairlearn.evaluation import estimate_accuracy
 from pairlearn.evaluation.decisions import rank
 from pairlearn.evaluation.judged import largest_deviation
 from pairlearn.simulation import simulate
+from tables import pair_ids
 
 
 def linear(epochs: int = 10, **options: Any) -> PairClassifier:

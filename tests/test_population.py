@@ -103,7 +103,7 @@ def rows_of(r: np.ndarray, ends: np.ndarray) -> Judgements:
 @pytest.mark.parametrize("prior", [0.1, 0.3, 0.7, 0.9])
 def test_the_prior_of_the_similarities_on_the_side_that_a_linear_model_sees(prior: float) -> None:
     data = simulate(pairs=300, prior=prior, seed=1)
-    rows = rows_of(data.posterior, data.pairs.positions(data.items))
+    rows = rows_of(data.posterior, data.pairs.located(data.items.ids).ends)
     for seed in range(3):
         assert guiding_prior(data.items.features, rows, seed) == pytest.approx(
             data.posterior.mean(), abs=0.05
@@ -112,7 +112,7 @@ def test_the_prior_of_the_similarities_on_the_side_that_a_linear_model_sees(prio
 
 def test_no_side_is_taken_where_classes_are_even_or_no_line_parts_them() -> None:
     data = simulate(pairs=300, prior=0.5, seed=1)
-    rows = rows_of(data.posterior, data.pairs.positions(data.items))
+    rows = rows_of(data.posterior, data.pairs.located(data.items.ids).ends)
     assert guiding_prior(data.items.features, rows, 0) is None
     rng = np.random.default_rng(0)
     angle, positive = rng.uniform(0, 2 * np.pi, 800), np.arange(800) % 10 == 0
@@ -146,7 +146,7 @@ def test_the_wrong_side_is_hardly_ever_named(prior: float) -> None:
 
 def test_guidance_is_a_divergence_that_fades_and_is_no_part_of_the_objective() -> None:
     data = simulate(pairs=50, prior=0.2, seed=0)
-    rows = rows_of(data.posterior, data.pairs.positions(data.items))
+    rows = rows_of(data.posterior, data.pairs.located(data.items.ids).ends)
     plain, guided = (Objective(PairLikelihood(), guiding_prior=prior) for prior in (None, 0.2))
     z = torch.linspace(-2, 1, 50, dtype=torch.float64)
     arguments = (z, z, *torch.from_numpy(rows.values).T)

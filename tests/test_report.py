@@ -33,7 +33,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     train = write_pairs(data.pairs[~held], folder / "train.csv")
     table = read_pairs(train)
     model = PairClassifier(model="linear", epochs=12, early_stopping=True, random_state=0)
-    model.fit(data.items.features[table.positions(data.items)], table.labels())
+    model.fit(data.items.features[table.located(data.items.ids).ends], table.labels())
     model.trained_on_ = {"pairs": "train.csv", "pairs_sha256": digest(train)}
     model.save(folder / "model")
     return folder

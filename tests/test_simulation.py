@@ -93,8 +93,8 @@ def test_items_recur_evenly_in_distinct_pairs(items: int, spread: int) -> None:
 def test_missing_and_preference_shares() -> None:
     simulated = simulate(pairs=200, missing=0.5, preference=0.25)
     table = simulated.pairs
-    s, c, choice = ~np.isnan(table.similarity), ~np.isnan(table.difference), table.preference
-    assert choice is not None
+    s, c = ~np.isnan(table.similarity), ~np.isnan(table.difference)
+    choice = np.where(table.of("preference"), table.u, 0)
     ranked = choice != 0
     assert int(ranked.sum()) == 50
     assert not (ranked & (s | c)).any()

@@ -53,9 +53,8 @@ def test_one_row_a_judgement(tmp_path: Path) -> None:
     assert table.left.tolist() == [1, 1, 2, 2, 3]  # ids that are integers are integers
     assert table.annotator is not None
     assert table.annotator.tolist() == ["ann", "bob", "ann", "bob", "bob"]
-    assert table.preference is not None
-    assert table.preference.tolist() == [0, 0, 0, 0, 1]
-    assert table.weight is None
+    assert table.of("preference").tolist() == [False] * 4 + [True] and table.u[4] == 1
+    assert (table.weight == 1).all()
     np.testing.assert_array_equal(table.similarity, [0.8, 0.6, np.nan, 0.9, np.nan])
     np.testing.assert_array_equal(table.difference, [0.1, np.nan, -0.5, 0.8, np.nan])
 

@@ -145,11 +145,10 @@ class Judgements:
             kinds, values = _classify(numbers, codes, len(ends))
             check_ends(ends, kinds)
             rows = kinds >= 0
-            if rows.all():  # without copies of large tables
-                parts.append(cls(ends, kinds, values, weight, annotator, ids))
-            elif rows.any():
-                parts.append(cls(ends, kinds, values, weight, annotator, ids)[rows])
-            order += [np.flatnonzero(rows)] if rows.any() else []
+            if rows.any():
+                part = cls(ends, kinds, values, weight, annotator, ids)
+                parts.append(part if rows.all() else part[rows])  # no copies of large tables
+                order.append(np.flatnonzero(rows))
         if not parts:
             none = np.empty((0, 2), np.int64), np.empty(0, np.int8), np.empty((0, 2))
             return cls(*none, ids=ids)
