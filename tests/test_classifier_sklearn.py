@@ -116,16 +116,6 @@ def test_few_pairs_have_the_model_that_they_need(odds, count, chosen, folds, tmp
     assert clone(classifier).set_params(epochs=1).fit(pairs, labels).model_ == "mlp-bn"
 
 
-def test_positional_parameters_are_deprecated():
-    with pytest.warns(FutureWarning, match="pass risk as keywords"):
-        assert PairClassifier("confdiff").risk == "confdiff"
-    with pytest.warns(FutureWarning), pytest.raises(TypeError, match=r"multiple values.*'risk'"):
-        PairClassifier("likelihood", risk="sconf")
-    count = len(PairClassifier().get_params(deep=False))
-    with pytest.raises(TypeError, match=f"has {count} parameters; got {count + 1}"):
-        PairClassifier(*range(count + 1))
-
-
 # --- transformers of pairs, beside the transformer of instances -------------------------------
 
 

@@ -26,7 +26,6 @@ from pairlearn.estimators.parameters import (
     flattens,
     is_scikit_learn,
     kept_parameters,
-    keyword_only,
     model_of,
     needs_prior,
     risk_of,
@@ -35,7 +34,7 @@ from pairlearn.estimators.parameters import (
 from pairlearn.estimators.prediction import PairPredictor
 from pairlearn.estimators.table import FEW, FewPairsWarning, Table, read_table, with_groups
 from pairlearn.judgements import Judgements
-from pairlearn.progress import Progress, training_bar
+from pairlearn.progress import training_bar
 from pairlearn.risks import Risk
 from pairlearn.training import Checkpoint
 from pairlearn.training.loop import Callback, Report, refuse_divergence
@@ -46,7 +45,6 @@ NOT_ALWAYS = frozenset(
 """Attributes that only some fits set."""
 
 
-@keyword_only
 @dataclass(kw_only=True, eq=False, repr=False)
 class PairClassifier(PairPredictor):
     """Learn P(y = +1 | x) from pairs (x, x') that an annotator judged.
@@ -83,8 +81,8 @@ class PairClassifier(PairPredictor):
         output, which is copied and trained from its current weights; a function that makes one
         from the number of features (for images: channels, height, width); or a classifier
         whose `fit` takes `sample_weight`, trained by rounds of target completion. "auto" is
-        "mlp-bn"; with fewer than 400 rows it is "linear" if, on pairs held out from short
-        trainings, that leaves hardly anything to gain, or little and the network is not better. It
+        "mlp-bn"; with fewer than 400 rows it is "linear" if a linear score ranks 99% of the
+        answers, judged on pairs left out, so that there is hardly anything to gain. It
         is always "mlp-bn" with your own `epochs`, `batch_size` or `learning_rate`, "linear" with
         columns of free text, and "resnet8" for a folder of images.
     loss : str
@@ -241,8 +239,6 @@ class PairClassifier(PairPredictor):
         labelled: tuple[Any, Any] | None = None,
         positive: Any = None,
         groups: tuple[Any, Mapping[Any, Any]] | None = None,
-        progress: Progress | None = None,
-        checkpoint: Checkpoint | None = None,
     ) -> PairClassifier:
         """Learn from judged pairs.
 
@@ -267,18 +263,9 @@ class PairClassifier(PairPredictor):
             larger one is positive by default.
         groups : (array of shape (N,), mapping), optional
             The group of each item, and {group: share of positives}; see `Judgements.in_groups`.
-        progress, checkpoint : optional
-            Deprecated: give them as `callbacks`.
         """
-        if progress is not None or checkpoint is not None:
-            warnings.warn(
-                "fit(progress=, checkpoint=) will go in 0.3: pass them to PairClassifier as "
-                "callbacks=[...]",
-                FutureWarning,
-                stacklevel=2,
-            )
         check_parameters(self)
-        callbacks, checkpoint = split_callbacks([*(self.callbacks or ()), progress, checkpoint])
+        callbacks, checkpoint = split_callbacks(self.callbacks or ())
         table = read_table(
             pairs,
             with_groups(labels, groups),
