@@ -102,8 +102,8 @@ class JudgedPairs:
 
     Weights have a mean of one. Judgements are noisy if some are infeasible for any posteriors.
     `confidence` is that of intervals; `prior` and `side` are known properties of the classes.
-    `noise` is the variance of the noise in each difference, NaN where it is not known, and
-    `annotator` numbers the people who gave the answers.
+    `noise` is the variance of the noise in each difference, NaN where it is not known,
+    `annotator` numbers the people who gave the answers, and `items` (n, 2) are ids as given.
     """
 
     z: Floats
@@ -118,6 +118,7 @@ class JudgedPairs:
     side: Side | None = None
     noise: Floats | None = None
     annotator: Indices | None = None
+    items: Any = None
 
     @classmethod
     def of(
@@ -154,20 +155,10 @@ class JudgedPairs:
         similarity, difference = as_floats(labels.to_array()).T
         weights, dependence = as_weights(weight, n), Dependence.of(items, n)
         noisy = not bool(labels.feasible().all())
-        return cls(
-            z,
-            z_prime,
-            similarity,
-            difference,
-            weights,
-            dependence,
-            noisy,
-            float(confidence),
-            prior,
-            side,
-            _noise(noise, difference),
-            _annotators(annotator, n),
-        )
+        columns = (z, z_prime, similarity, difference, weights, dependence, noisy)
+        people = _annotators(annotator, n)
+        options = (float(confidence), prior, side, _noise(noise, difference), people, items)
+        return cls(*columns, *options)
 
     def __len__(self) -> int:
         return len(self.z)
