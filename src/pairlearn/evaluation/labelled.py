@@ -134,7 +134,9 @@ def prediction_powered(
     pool_share = np.tile(pairs.weight / (2 * pairs.weight.sum()), 2)
     # A measure is a function of the means of (h, h y, y).
     means = share @ _terms(known, labelled.y, threshold)
-    slopes = np.array([_slopes(measure, means) for measure in measures]).reshape(-1, 3).T
+    shares = np.array([float(measure.share(*_rates(means))) for measure in measures])
+    defined = shares > LEAST_SHARE
+    slopes = np.where(defined, np.array([_slopes(one, means) for one in measures]).T, 0.0)
     area, area_terms = _area(labelled, share)
 
     def psi(z: Floats, y: Floats) -> Floats:
@@ -158,8 +160,7 @@ def prediction_powered(
     trials = weights.sum() ** 2 / (weights**2).sum()
     influence = (direct + tuning * shift) * math.sqrt(trials / max(trials - 1, 1))
     values = np.array([*(_value(measure, means) for measure in measures), area])
-    shares = [float(measure.share(*_rates(means))) for measure in measures]
-    counts = trials * np.array([*shares, min(means[2], 1 - means[2])])
+    counts = trials * np.array([*np.where(defined, shares, 0.0), min(means[2], 1 - means[2])])
     values = values + tuning * (pool_mean - mean)
     return PredictionPowered(values, tuning, influence, counts, pairs.confidence)
 
@@ -241,21 +242,29 @@ class LabelCheck:
     supports : str
         The reading that the labels agree with: "informed", "independent" or "both". Otherwise where
         the labels put the accuracy: "between" the readings, "below" both, or "above" both.
+    slope : Estimate or None
+        How much the classes differ for each unit of stated difference, which is 1 for calibrated
+        annotators, less if they are over-confident, and more if they are under-confident. None if
+        no labelled item is in a pair, by its id, or if answers are hard.
     """
 
     right: int
     n: int
     supports: Support
+    slope: Estimate | None
 
     @property
     def confidence(self) -> Literal["over", "under"] | None:
         """Whether the annotators are over- or under-confident; None if labels do not show it."""
-        confidence: dict[str, Literal["over", "under"]] = {"below": "over", "above": "under"}
-        return confidence.get(self.supports)
+        if self.slope is not None and not self.slope.low <= 1 <= self.slope.high:
+            return "over" if self.slope.high < 1 else "under"
+        return "over" if self.supports == "below" else None
 
     def sentence(self) -> str:
         """The count, and what the labels say about the answers."""
-        return f"{self.right} of {self.n} labelled items are right; {SUPPORT[self.supports]}"
+        text = f"{self.right} of {self.n} labelled items are right; {SUPPORT[self.supports]}"
+        confidence = self.confidence
+        return f"{text}; the annotators are {confidence}-confident" if confidence else text
 
 
 SUPPORT: dict[str, str] = {
@@ -263,14 +272,15 @@ SUPPORT: dict[str, str] = {
     "independent": "the labels agree with annotators whose mistakes are unrelated to the model's",
     "both": "the labels agree with both readings of the answers",
     "between": "the labels lie between the two readings of the answers",
-    "below": "the answers promise more than the labels show: the annotators are over-confident",
-    "above": "the labels show more than the answers promise: the annotators are under-confident, "
-    "or the pairs are another population",
+    "below": "the answers promise more than the labels show",
+    "above": "the labels show more than the answers promise, as with noisy answers",
 }
 
 
-def check_labels(accuracy: Bracket, labelled: LabelledItems, threshold: float = 0.0) -> LabelCheck:
-    """Compare an accuracy that labels give with both readings."""
+def check_labels(
+    pairs: JudgedPairs, accuracy: Bracket, labelled: LabelledItems, threshold: float = 0.0
+) -> LabelCheck:
+    """Compare an accuracy that labels give with both readings, and the answers with the labels."""
     right = int(((labelled.logits > threshold) == (labelled.y > 0)).sum())
     informed, independent = accuracy.informed, accuracy.independent
     agrees = [_agree(accuracy, informed), _agree(accuracy, independent)]
@@ -284,7 +294,35 @@ def check_labels(accuracy: Bracket, labelled: LabelledItems, threshold: float = 
         supports = "below"
     elif accuracy.value > max(readings, default=1.0):
         supports = "above"
-    return LabelCheck(right, len(labelled), supports)
+    return LabelCheck(right, len(labelled), supports, calibration_slope(pairs, labelled))
+
+
+def calibration_slope(pairs: JudgedPairs, labelled: LabelledItems) -> Estimate | None:
+    """Slope of the classes on the stated differences, from labelled items that are in pairs.
+
+    For calibrated annotators and independent ends, E[(y' − π) c] = E[c²]/2 = −E[(y − π) c], so the
+    ratio of both sides is 1 for each labelled end.
+    """
+    if pairs.items is None or labelled.items is None or pairs.noise is None:
+        return None
+    ids, place = np.unique(labelled.items, return_inverse=True)
+    classes = np.bincount(place.reshape(-1), labelled.y) / np.bincount(place.reshape(-1))
+    ends = np.asarray(pairs.items)
+    at = np.searchsorted(ids, ends).clip(0, len(ids) - 1)
+    known, squares = ids[at] == ends, pairs.difference**2 - pairs.noise
+    known &= ~np.isnan(squares)[:, None]
+    if not known.any():
+        return None
+    squares = np.where(known.any(1), squares, 0.0) * known.sum(1) / 2
+    centred = np.where(known, classes[at] - classes[at][known].mean(), 0.0)
+    products = (centred[:, 1] - centred[:, 0]) * np.nan_to_num(pairs.difference)
+    total = float(pairs.weight @ squares)
+    if total <= 0:
+        return None
+    slope = float(pairs.weight @ products) / total
+    influence = pairs.weight * (products - slope * squares) / total
+    half = pairs.quantile * math.sqrt(float(pairs.dependence.variance(influence)))
+    return Estimate(slope, slope - half, slope + half)
 
 
 def _agree(one: Estimate, other: Estimate) -> bool:

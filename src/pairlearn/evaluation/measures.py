@@ -236,14 +236,16 @@ def _measure(
             for bracket, best in zip(brackets, powered.estimates(), strict=True)
         ]
     by_name = dict(zip((*measures, "roc_auc"), brackets, strict=True))
+    bracket = by_name["accuracy"]
+    check = None if known is None else check_labels(pairs, bracket, known, threshold)
     method = "likelihood" if pairs.prior is None else "likelihood, prior given"
     accuracy = AccuracyEstimate(
-        **vars(by_name["accuracy"]),
+        **vars(bracket),
         method=method if known is None else "prediction-powered",
         n=len(pairs),
         confidence=pairs.confidence,
         knowledge=knowledge.share,
-        labelled=None if known is None else check_labels(by_name["accuracy"], known, threshold),
+        labelled=check,
     )
     return accuracy, by_name
 

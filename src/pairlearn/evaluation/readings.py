@@ -147,8 +147,8 @@ def bracket_measures(
     by_solution = []
     for solution in solutions:
         informed = solution.estimates(measures)
-        other = _independent(solution, measures, knowledge, informed)
-        by_solution.append(list(zip(informed, other, strict=True)))
+        both = zip(informed, _independent(solution, measures, knowledge, informed), strict=True)
+        by_solution.append([(x, x if math.isnan(x.value) else y) for x, y in both])
     return [
         Bracket.of(hull(one for one, _ in several), hull(two for _, two in several))
         for several in zip(*by_solution, strict=True)
@@ -169,9 +169,8 @@ def _independent(
     q, p, o = solution.theta
     prior = q * p + (1 - q) * o
     if knowledge.source == "unknown":
-        perfect = (q, 1.0, 0.0) if p >= o else (q, 0.0, 1.0)
-        limits = [float(measure.value(*perfect)) for measure in measures]
-        return [_open(one, limit) for one, limit in zip(informed, limits, strict=True)]
+        limits = [[float(m.value(q, *rates)) for m in measures] for rates in _limits(solution)]
+        return [_open(one.value, *ends) for one, *ends in zip(informed, *limits, strict=True)]
     d_q, d_p, d_o = solution.influence.T
     d_prior = (p - o) * d_q + q * d_p + (1 - q) * d_o
     rates = [knowledge.independent(r, prior, d_r, d_prior) for r, d_r in ((p, d_p), (o, d_o))]
@@ -192,9 +191,21 @@ def normal(pairs: JudgedPairs, values: Sequence[float], influence: Floats) -> li
     ]
 
 
-def _open(informed: Estimate, limit: float) -> Estimate:
-    """Everything between the informed reading and a perfect classifier."""
-    return Estimate(math.nan, min(informed.value, limit), max(informed.value, limit))
+def _limits(solution: Decisions) -> list[tuple[float, float]]:
+    """Rates (p, o) as κ approaches 0: those of perfect decisions, or of perfectly wrong ones.
+
+    Both, if the answers do not tell whether decisions follow the classes.
+    """
+    _, p, o = solution.theta
+    error = solution.pairs.dependence.variance(solution.influence[:, 1] - solution.influence[:, 2])
+    clear = abs(p - o) > solution.pairs.quantile * math.sqrt(float(error))
+    right, wrong = (1.0, 0.0), (0.0, 1.0)
+    return [right if p > o else wrong] if clear else [right, wrong]
+
+
+def _open(informed: float, *limits: float) -> Estimate:
+    """Everything between the informed reading and the limits."""
+    return Estimate(math.nan, min(informed, *limits), max(informed, *limits))
 
 
 def bracket_area(
@@ -202,7 +213,9 @@ def bracket_area(
 ) -> Bracket:
     """The AUC under both readings, from its informed value and influences."""
     if knowledge.source == "unknown" or math.isnan(informed.value):
-        return Bracket.of(informed, _open(informed, 1.0 if informed.value >= 0.5 else 0.0))
+        low = informed.value if informed.low > 0.5 else 0.0
+        high = informed.value if informed.high < 0.5 else 1.0
+        return Bracket.of(informed, Estimate(math.nan, low, high))
     value, moved = knowledge.independent(informed.value, 0.5, influence, 0.0)
     return Bracket.of(informed, normal(pairs, [value], moved[:, None])[0])
 
