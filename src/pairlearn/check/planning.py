@@ -199,10 +199,11 @@ def plan_from_pilot(
         raise ValueError(
             f"the pilot has {pilot.n} pairs: judge at least {LEAST_PAIRS}, or plan from assumptions"
         )
-    width = (pilot.informed.high - pilot.informed.low) / 2
+    low, high = pilot.informed.low, pilot.informed.high
+    width = (high - low) / 2
     if not 0 < width < 0.5:
         raise ValueError(
-            f"the pilot's interval is [{pilot.informed.low:g}, {pilot.informed.high:g}], which tells nothing "
+            f"the pilot's interval is [{low:g}, {high:g}], which tells nothing "
             "about its width at other sizes: judge more pairs, or plan from assumptions"
         )
     logs = []
@@ -216,8 +217,8 @@ def plan_from_pilot(
         "from": "pilot",
         "pairs": pilot.n,
         "accuracy": pilot.value,
-        "low": pilot.informed.low,
-        "high": pilot.informed.high,
+        "low": low,
+        "high": high,
         "method": pilot.method,
         "seed": seed,
     }

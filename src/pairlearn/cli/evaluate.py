@@ -12,20 +12,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pairlearn.cli.command import (
-    NO_RANGE,
     Output,
     as_options,
     baseline,
     command,
     counted,
-    narrower,
 )
 from pairlearn.cli.options import Reading, check_new_file, check_positive
 
 if TYPE_CHECKING:
     from pairlearn.estimators import PairClassifier
     from pairlearn.estimators.measuring import HeldPairs, PairSample
-    from pairlearn.evaluation import Evaluation, Plausible, Recalibration
+    from pairlearn.evaluation import Evaluation, Recalibration
 
 TITLES = {"f1": "F1", "prior": "share of positives", "roc auc": "ROC AUC"}
 LINES = {
@@ -111,12 +109,6 @@ class Request(Reading):
     def cut(self) -> float:
         """The threshold as log-odds."""
         return math.log(self.threshold) - math.log1p(-self.threshold)
-
-    def plausible(self, held: HeldPairs, known: Recalibration | None = None) -> Plausible | None:
-        """The accuracy whatever the annotators' confidence, or as known classes tell it."""
-        if known is not None:
-            held = replace(held, known=known)
-        return held.plausible(self.cut, self.confidence)
 
     def side_doubts(self, held: HeldPairs) -> list[str]:
         """Reasons why the model may have the classes exchanged."""
@@ -205,7 +197,6 @@ def evaluate(
     if labelled is not None:
         recalibration, against, wrong = _recalibrated(request.classifier, held, labelled, positive)
         sides += against
-    band = request.plausible(held, recalibration)
     if recalibration is not None:
         extras["recalibration"] = {
             "slope": recalibration.slope,
@@ -227,14 +218,13 @@ def evaluate(
     not_measured = None
     if sides:  # nothing tells which side is right
         value, low = min(value, 1 - value), min(low, 1 - evaluation.accuracy.high)
-        not_measured, band = either_way(band or evaluation.accuracy), None
+        not_measured = either_way(evaluation.accuracy)
     sampled = sample.rows - sample.ignored > len(sample.table)
     data = {
         "model": request.model,
         "pairs": files[1],
         **evaluation.to_dict(),
         "threshold": request.threshold,
-        "plausible": None if band is None else band.to_dict(),
         "not_measured": not_measured,
         "ignored": sample.ignored + held.ignored,
         "sampled_from": sample.rows if sampled else None,
@@ -243,10 +233,9 @@ def evaluate(
         "warnings": warnings,
     }
     below = at_least is not None and not low >= at_least
-    text = [*_text(request, evaluation, band, data | {"measured_on": held.words()})]
+    text = [*_text(request, evaluation, data | {"measured_on": held.words()})]
     if below:
         text.append(f"the accuracy may be below {at_least:g}: its interval begins at {low:.3f}")
-    text += [NO_RANGE] * (band is None and not sides)
     return Output(data, text, f"{value:.4f}", warnings, urgent=sides, code=1 if below else 0)
 
 
@@ -310,15 +299,13 @@ def _calibration(held: HeldPairs, prior: float | None, options: dict[str, Any]) 
     return {name: getattr(curve, name) for name in ("predicted", "implied", "shares")}
 
 
-def _text(
-    request: Request, evaluation: Evaluation, band: Plausible | None, data: dict[str, Any]
-) -> Iterator[Any]:
+def _text(request: Request, evaluation: Evaluation, data: dict[str, Any]) -> Iterator[Any]:
     if data["seen"]:
         yield data["seen"]
     if data["not_measured"]:
         yield f"accuracy not measured: {data['not_measured']}"
-    if band is not None:
-        yield f"accuracy {band.words()};\n  {narrower(band.remedy(), band.labels)}"
+    else:
+        yield evaluation.accuracy.sentence()
     rows = data["sampled_from"]
     sampled = "" if rows is None else f", drawn at random from the {rows:,}"
     yield (
@@ -409,7 +396,6 @@ def report(request: PageRequest, *, force: bool = False) -> Output:
         source=items,
         threshold=request.threshold,
         prior=request.prior,
-        band=request.plausible(held),
         warnings=(*seen, *request.doubts(held, evaluation), *request.side_doubts(held)),
     )
     inputs = [*sorted(request.model.iterdir()), items, pairs]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from pairlearn.cli.command import NO_RANGE, as_options, baseline, counted, narrower
+from pairlearn.cli.command import as_options, baseline, counted
 from pairlearn.cli.pairs import by_kind
 
 if TYPE_CHECKING:
@@ -143,7 +143,6 @@ def text_of(summary: dict[str, Any], request: Request, encoder: object) -> list[
 
 
 def _accuracy_text(accuracy: dict[str, Any], prior: float) -> list[str]:
-    band = accuracy["plausible"]
     answers = "{held_out:,} answers about " * (accuracy["pairs"] < accuracy["held_out"])
     dropped = "; {dropped:,} about a held-out and another item left out" * bool(accuracy["dropped"])
     capped = "; of a stream no more than that is held out" * accuracy["capped"]
@@ -152,7 +151,4 @@ def _accuracy_text(accuracy: dict[str, Any], prior: float) -> list[str]:
         f"  on {answers}{{pairs:,}} pairs of held-out items, by a model fitted to {{training:,}} "
         f"other judgements{dropped}{capped}; {baseline(prior)}"
     ).format(**accuracy)
-    if band is None:
-        return [f"  accuracy {line}", f"  {NO_RANGE}"]
-    remedy = narrower(band["remedy"], band["labels"])
-    return [f"  accuracy {band['in_words']};", f"  {line}", f"  {remedy}"]
+    return [f"  {accuracy['sentence']}", f"  accuracy {line}"]
