@@ -187,8 +187,8 @@ CASES = {
     ),
     "out of range": (
         "0,1,0.9,0.1,,,\n1,,,,,1.7,\n",
-        "{}, row 2: confidence is 1.7, outside [0, 1]; looks like percent: divide by 100",
-        "{}, row 2: confidence is 1.7, outside [0, 1]; looks like percent: divide by 100",
+        "{}, row 2: confidence is 1.7, outside [0, 1]",
+        "{}, row 2: confidence is 1.7, outside [0, 1]",
     ),
     "no range": (
         "".join(f"{k},{k + 1},0.9,,,,\n{k},,,,positive,,\n" for k in range(0, 20, 2)),

@@ -147,7 +147,7 @@ def test_prior_and_streams_know_scales(tmp_path: Path) -> None:
     write_pairs(scaled, tmp_path / "scaled.parquet")
     asked = ("--similarity-scale", "1,5", "--json")
     prior = [
-        json.loads(run("prior", path, *words).stdout)["value"]
+        json.loads(run("check", path, *words).stdout)["summary"]["prior"]["value"]
         for path, words in ((original, asked[2:]), (tmp_path / "scaled.parquet", asked))
     ]
     assert prior[0] == pytest.approx(prior[1])

@@ -2,7 +2,9 @@
 
 Items come from two Gaussians or two moons, with exact posteriors, or from data sets of scikit-learn
 (digits, even against odd; breast cancer, malignant against benign), with posteriors from a
-cross-fitted logistic regression. Annotators know the posteriors and report them with noise. A seed
+cross-fitted logistic regression. A single annotator knows the posteriors exactly. Several differ:
+each sees the log-odds of an item with a normal error, whose spread is their own, and then answers
+consistently. Noise can be added to the answers of all. A seed
 gives the same table on every machine up to rounding, except for the regressions.
 """
 
@@ -32,6 +34,9 @@ Distribution = Literal["gaussians", "moons", "digits", "breast-cancer"]
 OVERLAP = 0.05
 """Default error of the best classifier at a balanced prior."""
 LARGEST_OVERLAP = {"gaussians": 0.45, "moons": 0.3}
+SPREAD = 0.1, 0.3
+"""Least and largest spread σ_j of an annotator's log-odds, if there are several: the posterior of
+an uncertain item, r(1 − r) ≤ ¼, moves by 0.025 to 0.075, so that people agree to about a tenth."""
 _INVERSE_PENALTY = {"digits": 0.1, "breast-cancer": 1.0}
 """C of the regressions, chosen by the cross-validated log loss for calibration."""
 
@@ -96,7 +101,9 @@ def simulate(
         Number of items, by default 2 · `pairs` (or all that a data set has at the prior, if
         fewer). With more, some are in no pair; with fewer, items recur.
     annotators : int
-        Number of annotators; each judgement is by a random one.
+        Number of annotators; each judgement is by a random one. One annotator is exact. Several
+        see the log-odds of both items with an error from N(0, σ_j²), drawn anew for each
+        judgement, with σ_j of their own between 0.1 and 0.3.
     noise : float
         σ: every judgement is multiplied by a draw from N(1, σ²) and clipped to its range.
     missing : float
@@ -146,7 +153,8 @@ def simulate(
         drawn = _from_density(distribution, count, prior, error, seed)
     posterior = _sigmoid(drawn.evidence + _logit(annotator_prior or prior))
     ends, annotator = _assign(len(posterior), pairs, annotators, repeated, seed)
-    judged = _judge(posterior, ends, annotator, noise, missing, preference, seed)
+    seen = _perceive(drawn.evidence + _logit(annotator_prior or prior), ends, annotator, seed)
+    judged = _judge(seen, ends, annotator, noise, missing, preference, seed)
     others = [_state(k, round(share * pairs), posterior, seed) for k, share in also.items()]
     ids = np.arange(len(posterior))
     return Simulation(
@@ -311,6 +319,19 @@ def _assign(
     return np.concatenate([ends, ends[again]]), names if annotators > 1 else None
 
 
+def _perceive(
+    log_odds: Floats, ends: Indices, annotator: NDArray[np.str_] | None, seed: int
+) -> Floats:
+    """Posteriors (n, 2) of both items as the annotator of each judgement sees them."""
+    if annotator is None:
+        return _sigmoid(log_odds[ends])
+    names, who = np.unique(annotator, return_inverse=True)
+    low, high = SPREAD
+    spread = low + (high - low) * uniform(stream(seed, "spreads"), len(names))
+    errors = normal(stream(seed, "perception"), ends.size).reshape(ends.shape)
+    return _sigmoid(log_odds[ends] + spread[who][:, None] * errors)
+
+
 def _judge(
     posterior: Floats,
     ends: Indices,
@@ -323,7 +344,7 @@ def _judge(
     """Similarities and differences with noise; of some pairs only one of them, or a preference."""
     n = len(ends)
     left, right = ends.T
-    labels = PairLabels.from_posteriors(posterior[left], posterior[right])
+    labels = PairLabels.from_posteriors(*posterior.T)
     factors = 1 + noise * normal(stream(seed, "label noise"), 2 * n).reshape(2, n)
     similarity = np.clip(labels.similarity * factors[0], 0, 1)
     difference = np.clip(labels.difference * factors[1], -1, 1)

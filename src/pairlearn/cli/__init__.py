@@ -11,7 +11,7 @@ from pairlearn.cli.command import register
 from pairlearn.cli.evaluate import evaluate, report
 from pairlearn.cli.fit import fit
 from pairlearn.cli.models import compare, export, predict
-from pairlearn.cli.pairs import check, plan, prior, split
+from pairlearn.cli.pairs import check, plan, split
 from pairlearn.cli.plugins import Root
 from pairlearn.cli.samples import demo, simulate
 
@@ -42,7 +42,7 @@ def options(
     """Learn a binary classifier from pairs annotated with soft judgements."""
 
 
-register(app, demo, simulate, check, prior, split, fit, evaluate)
+register(app, demo, simulate, check, split, fit, evaluate)
 register(app, report, compare, predict, plan, export)
 app.info.cls = Root
 

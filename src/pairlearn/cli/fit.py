@@ -42,8 +42,7 @@ if TYPE_CHECKING:
 SHOWN = 3
 """Errors that are named."""
 SETTLED_BY_LABELS = {
-    "majority-unclear", "needs-majority", "needs-prior", "one-class", "one-value",
-    "ranking-only",
+    "majority-unclear", "needs-majority", "needs-prior", "one-value",
 }  # fmt: skip
 """Findings that some known classes, or shares of groups, settle."""
 CHECKED = (

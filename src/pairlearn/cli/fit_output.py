@@ -35,7 +35,7 @@ LEARNT = {
     "question was understood",
 }
 """What to say where training itself finds what `check` finds."""
-SUPERSEDED = {*LEARNT, "leaning-similarity", "rival-annotators"}
+SUPERSEDED = {*LEARNT, "rival-annotators"}
 """Findings of `check` that training knows better, once it has learnt how annotators answer.
 Habits and guesses also explain answers that are not feasible."""
 
@@ -58,7 +58,7 @@ def warnings_of(
     """Notes about the files, findings of `check`, and warnings of the training, each once."""
     from pairlearn.annotators.answers import listed
 
-    doubts = {code: text for code, text in data.doubts.items() if code != "few-to-measure"}
+    doubts = {code: text for code, text in data.doubts.items() if code != "few-pairs"}
     learnt = [doubt for doubt in crowd.doubts() if doubt.code in LEARNT]
     if crowd.manners:
         superseded = SUPERSEDED | ({"infeasible"} if learnt else set())

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from pairlearn.tables.scales import Scale
 
 FIGURES = (".png", ".svg", ".pdf")
-RANGES = {"similarity-range", "difference-range"}
+RANGES = {"out-of-range"}
+MEANING = {*RANGES, "other-scale", "comparisons", "upside-down"}
 """Findings that ``--noisy`` admits."""
 Majority = Literal["positive", "negative"]
 Seed = Annotated[int, typer.Option(min=0)]
@@ -242,15 +243,11 @@ class Reading:
 
     def checked(self, path: Path, *, noisy: bool, prior: float | None = None) -> PairTable:
         """Read judgements, and refuse those whose numbers mean something else."""
-        from pairlearn.check.answers import check_meaning
+        from pairlearn.check import check
         from pairlearn.tables import read_pairs
 
         table, settled = self.table(path), self.settled(noisy=noisy)
-        errors = [
-            finding
-            for finding in check_meaning(table, prior)
-            if finding.severity == "error" and finding.code not in settled
-        ]
+        errors = check(table, prior=prior, codes=MEANING - settled).of("error")
         for finding in errors:
             if finding.code not in RANGES:
                 raise ValueError(f"{path}: {finding.code}: {finding.message}")

@@ -1,10 +1,9 @@
-"""``check``, ``prior``, ``split`` and ``plan``: judged pairs before anything is learnt."""
+"""``check``, ``split`` and ``plan``: judged pairs before anything is learnt."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -45,8 +44,11 @@ def check(
     prior: float | None = None,
     majority: Majority | None = None,
     figure: Path | None = None,
+    notes: bool = False,
 ) -> Output:
-    """Check judgements: contradictions, impossible answers, annotators, prior, what they teach.
+    """Check judgements: contradictions, impossible answers, annotators, what they can teach.
+
+    The summary has the share of positives that the similarities imply.
 
     Parameters
     ----------
@@ -58,9 +60,11 @@ def check(
         Share of positives as you know it, to compare.
     figure
         Draw the judgements: .png, .svg or .pdf.
+    notes
+        Also print notes; --json has them in any case.
 
     For example:
-      pairlearn check pairs.csv
+      pairlearn check pairs.csv --notes
       pairlearn check pairs.csv --items items.csv --prior 0.3 --figure plane.png
       pairlearn check pairs.csv --items items.csv --labelled known.csv
       pairlearn check pairs.csv --similarity-scale 1,5 --difference-scale=-2,2
@@ -80,7 +84,7 @@ def check(
         table = read_labelled(labelled, known, positive).beside(table, known)
     report = check_table(table, items=known, prior=prior, majority=majority)
     report = report.without(reading.settled())
-    text = [*_text(report, pairs.name), *(f"note: {note}" for note in reading.notes)]
+    text = [*_text(report, pairs.name, notes), *(f"note: {note}" for note in reading.notes)]
     if figure is not None:
         _draw(table, figure)
         text.append(f"figure: {figure}")
@@ -102,7 +106,7 @@ def _draw(table: PairTable, path: Path) -> None:
     save_figure(drawing, path)
 
 
-def _text(report: CheckReport, name: str) -> Iterator[Any]:
+def _text(report: CheckReport, name: str, notes: bool) -> Iterator[Any]:
     from rich.table import Table
     from rich.text import Text
 
@@ -114,22 +118,28 @@ def _text(report: CheckReport, name: str) -> Iterator[Any]:
     yield f"  {by_kind(report.statements)}"
     few = any(finding.code == "few-pairs" for finding in report.findings)
     teaches = "hardly anything, being so few" if few else summary.learnable
-    yield Text.assemble("  they can teach: ", (teaches, "bold"), "\n")
+    yield Text.assemble("  they can teach: ", (teaches, "bold"))
+    yield from (f"  {line}" for line in summary.prior_words())
     grid = Table.grid(padding=(0, 2))
     grid.add_column(min_width=7, no_wrap=True)
     grid.add_column()
-    for finding in report.findings:
+    shown = report.findings if notes else report.of("error", "warning")
+    for finding in shown:
         code, place = (finding.code, "bold"), (where(finding, finding.message), "dim")
         text = Text.assemble(code, f" {finding.message}", place)
         grid.add_row(Text(finding.severity, _COLOURS[finding.severity]), text)
-    yield grid
+    if shown:
+        yield ""
+        yield grid
     errors, warnings = len(report.of("error")), len(report.of("warning"))
     verdict, colour = "fine", "green"
     if errors or warnings:
         verdict = "not usable as it is" if errors else "look at the warnings"
         colour = _COLOURS["error" if errors else "warning"]
+    hidden = len(report.findings) - len(shown)
+    more = f" ({counted(hidden, 'note')}: --notes)" if hidden else ""
     count = f"\n{counted(errors, 'error')}, {counted(warnings, 'warning')}: "
-    yield Text.assemble(count, (verdict, colour))
+    yield Text.assemble(count, (verdict, colour), more)
 
 
 def by_kind(statements: Mapping[str, int]) -> str:
@@ -149,58 +159,6 @@ def where(finding: Finding, text: str) -> str:
     if finding.ids and (rows or not all(str(name) in text for name in finding.ids)):
         places.append(", ".join(map(str, finding.ids)))
     return f" ({'; '.join(places)})" if places else ""
-
-
-@command("prior", Reading, quiet="Print the number alone.")
-def prior(
-    reading: Reading,
-    pairs: Path,
-    *,
-    majority: Majority | None = None,
-    confidence: float = 0.95,
-) -> Output:
-    """Estimate the share of positive items from similarities.
-
-    Weights count, and the interval allows for items that are in several pairs. Annotators who
-    give one answer to everything, or answer at random, are left out, as by `check` and `fit`.
-
-    Parameters
-    ----------
-    majority
-        The larger class, which similarities do not show.
-
-    For example:
-      pairlearn prior pairs.csv
-      pairlearn prior pairs.csv --majority negative --json
-    """
-    from pairlearn.check.annotators import prior_caveats
-    from pairlearn.check.answers import Answers
-
-    table = reading.checked(pairs, noisy=False)
-    answers = Answers.of(table)
-    left_out = sorted({*answers.names[~answers.useful].tolist()})
-    estimate = answers.implied_prior(majority or "negative", confidence)
-    other = {"value": 1 - estimate.value, "low": 1 - estimate.high, "high": 1 - estimate.low}
-    equal = majority is None and f"{estimate.value:.3f}" == "0.500"  # the same on both sides of ½
-    high = other["high"] if equal else estimate.high
-    span = f"{confidence:.0%} interval {estimate.low:.3f} to {high:.3f}"
-    text = [f"share of positives: {estimate.value:.3f} ({span})"]
-    if majority is None and not equal:
-        text.append(
-            "               or: {value:.3f} ({low:.3f} to {high:.3f}) if positives are the "
-            "majority".format(**other)
-        )
-    text.append(f"from {estimate.n:,} similarities with mean {estimate.mean_similarity:.3f}")
-    if middles := int(answers.untouched[0].sum()):
-        text.append(f"without {middles:,} answers like sliders that nobody moved (see `check`)")
-    if left_out:
-        text.append(f"without {', '.join(left_out)}, whose answers tell nothing (see `check`)")
-    warnings = [f"{text} (see `check`)" for text in prior_caveats(answers, estimate)]
-    data = {"majority": majority, **asdict(estimate), "if_reversed": other, "left_out": left_out}
-    short: str | ValueError = f"{estimate.value:.6g}"
-    if majority is None:
-        short = ValueError("--quiet prints one number: say --majority positive or negative")
-    return Output(data | {"warnings": warnings}, text, short, warnings)
 
 
 LOST = (
@@ -345,19 +303,18 @@ def plan(
         raise ValueError("say --accuracy, as a guess, or --model with --pilot and --items")
     warnings: list[str] = []
     if pilot is not None:
-        from pairlearn.check.annotators import prior_caveats
-        from pairlearn.check.answers import Answers
-        from pairlearn.labels import PairLabels
+        from pairlearn.check import check
+        from pairlearn.check.view import TableView
 
-        answers = Answers.of(reading.checked(pilot, noisy=False))
+        table = reading.checked(pilot, noisy=False)
         if prior is None:
-            implied = answers.implied_prior("negative")
-            prior = min(max(implied.value, 0.02), 0.98)
-            warnings = [f"{text} (see `check`)" for text in prior_caveats(answers, implied)]
+            summary = check(table, precision=False).summary
+            if summary.prior is None:
+                raise ValueError(f"{pilot}: too few similarities to tell the prior: say --prior")
+            prior = min(max(summary.prior.value, 0.02), 0.98)
+            warnings = [f"{text} (see `check`)" for text in summary.prior_caveats]
         if strength is None:
-            kept = answers.comparable & answers.whole
-            labels = PairLabels(answers.s[kept], answers.c[kept], noisy=True)
-            strength = planning.annotator_strength(labels, prior)
+            strength = planning.annotator_strength(TableView.of(table).labels, prior)
     if prior is None:
         raise ValueError("say --prior, or --pilot with judged pairs that tell it")
     assumed: Any = {"accuracy": accuracy, "prior": prior, "errors": errors}

@@ -130,7 +130,9 @@ class Column:
             return
         advice = " (noisy=True admits labels with noise)" * self.noisy
         outside = ((numbers < self.low) | (numbers > self.high)) & ~np.isinf(numbers)
-        percent = (numbers >= 100 * self.low) & (numbers <= 100 * self.high)
+        # Small numbers are more likely on a scale such as 1 to 5.
+        percent = (np.abs(numbers) > 10) & (numbers >= 100 * self.low)
+        percent &= numbers <= 100 * self.high
         for rows, hint in ((percent, "; looks like percent: divide by 100"), (~percent, "")):
             for row in first_rows(outside & rows):
                 yield (

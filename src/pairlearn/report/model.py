@@ -13,7 +13,7 @@ import numpy as np
 
 from pairlearn.annotators import Crowd, Manner
 from pairlearn.check import CheckReport, check, plot_plane
-from pairlearn.check.answers import Answers
+from pairlearn.check.view import TableView
 from pairlearn.columns import Floats
 from pairlearn.evaluation import (
     CalibrationCurve,
@@ -316,8 +316,8 @@ def compare_annotators(
     >>> ann.words, round(ann.model_gap, 3)
     ('has too few answers to say', 0.2)
     """
-    answers = Answers.of(table)
-    crowd = crowd or Crowd.of(answers.judgements)
+    view = TableView.of(table)
+    crowd = crowd or Crowd.of(view.judgements)
     gaps = np.abs(table.to_array() - model_labels(log_odds))
     return tuple(
         AnnotatorRow(
@@ -327,8 +327,8 @@ def compare_annotators(
             float(np.nanmean(gaps[mine])) if np.isfinite(gaps[mine]).any() else np.nan,
             crowd.manners.get(str(name)),
         )
-        for name in answers.annotators
-        for mine in [answers.names == name]
+        for name in view.annotators
+        for mine in [view.names == name]
     )
 
 

@@ -63,16 +63,17 @@ class PairTable(Columnar):
     Attributes
     ----------
     ignored : dict of str to int
-        Number of rows about pairs that fill a column about one item, which is ignored there.
+        Number of rows about pairs that fill a column about one item, which is ignored there; and
+        columns of a file that are no columns of pairs, with its number of rows.
 
     Examples
     --------
     >>> table = PairTable(["a", "b"], ["b", "c"], [0.9, np.nan], [0.1, -0.5])
     >>> len(table), table[1:].left, table.similarity
     (2, array(['b'], dtype='<U1'), array([0.9, nan]))
-    >>> PairTable([1], [2], [1.5], [0.0])
+    >>> PairTable([1], [2], [85], [0.0])
     Traceback (most recent call last):
-    pairlearn.tables.TableError: row 1: similarity is 1.5, outside [0, 1]; looks like
+    pairlearn.tables.TableError: row 1: similarity is 85, outside [0, 1]; looks like
     percent: divide by 100 (noisy=True admits labels with noise)
     """
 

@@ -74,6 +74,8 @@ def read_pairs(path: PathLike, *, noisy: bool = False) -> PairTable:
     source = open_source(Path(path), "pairs")
     names = find_pair_columns(source)
     table = PairTable.concatenate([*source.tables(names, partial(_build_pairs, source, noisy))])
+    others = dict.fromkeys((name for name in source.names if name not in names), len(table))
+    table = table.changed(ignored={**table.ignored, **others})
     if table.single.any():
         return table
     return table.changed(**dict.fromkeys(statement_columns(single=True)))
