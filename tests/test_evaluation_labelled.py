@@ -9,7 +9,7 @@ import pytest
 from scipy.special import expit
 from sklearn.metrics import f1_score, precision_score, recall_score, roc_auc_score
 
-from pairlearn import PairLabels
+from pairlearn import PairClassifier, PairLabels
 from pairlearn.evaluation import (
     AccuracyEstimate,
     LabelledItems,
@@ -318,3 +318,23 @@ def test_labels_of_one_class_are_enough() -> None:
     )
     assert np.isnan(result.roc_auc.value)
     assert 0 <= result.accuracy.low < result.accuracy.value < result.accuracy.high <= 1
+
+
+def test_a_classifier_takes_labelled_instances() -> None:
+    rng = np.random.default_rng(14)
+    y = rng.random(700) < 0.4
+    x = rng.normal(np.where(y, 1.2, -1.2)[:, None], 1, size=(700, 2))
+    r = expit(2.4 * x.sum(1) + np.log(0.4 / 0.6))
+    ends = np.arange(600).reshape(-1, 2)
+    labels = PairLabels.from_posteriors(*r[ends].T)
+    model = PairClassifier(model="linear", epochs=30, random_state=0)
+    model.fit(x[ends[:150]], labels[:150])
+    held, known = (x[ends[150:]], labels[150:]), (x[600:], np.where(y[600:], 1, -1))
+    estimate = model.estimate_accuracy(*held, labelled=known)
+    right = int((model.predict(known[0]) == known[1]).sum())
+    assert estimate.labelled is not None
+    assert (estimate.labelled.right, estimate.labelled.n) == (right, 100)
+    assert estimate.value == pytest.approx(right / 100, abs=0.03)
+    assert model.evaluate(*held, labelled=known).accuracy.value == pytest.approx(estimate.value)
+    with pytest.raises(ValueError, match="labelled has classes"):
+        model.estimate_accuracy(*held, labelled=(x[600:], np.full(100, 7)))
