@@ -13,6 +13,7 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
+from noisy_labels import add_noise
 from pairlearn import PairLabels
 from pairlearn.check import (
     CHECKS,
@@ -24,7 +25,6 @@ from pairlearn.check import (
 )
 from pairlearn.simulation import simulate
 from pairlearn.tables import ItemTable, PairTable
-from pairlearn_bench.simulated import add_noise
 
 NAN = math.nan
 
@@ -216,8 +216,9 @@ def honest_table(k: int) -> tuple[PairTable, dict[str, Any]]:
 
 
 ABOUT_ANNOTATORS = {
-    "constant-similarity", "constant-difference", "untouched", "copied-annotator",
-    "reversed-annotator", "contrary-annotators", "contradicted-classes", "rival-annotators",
+    "constant-annotator", "constant-similarity", "constant-difference", "untouched",
+    "copied-annotator",
+    "reversed-annotator", "contradicted-classes", "rival-annotators",
     "outlying-annotator", "leaning-annotator",
 }  # fmt: skip
 """Findings about people, which the tests of annotators measure."""

@@ -229,24 +229,21 @@ def test_evaluate_report_and_check_read_the_same_columns(fitted: Path, tmp_path:
     run("compare", items, tmp_path / "held.csv", "--model", "linear", "--epochs", 2,
         "--folds", 2, "--methods", "likelihood-abs")  # fmt: skip
     pd.read_csv(tmp_path / "held.csv").to_parquet(tmp_path / "held.parquet")
-    for more in ((), ("--stream",)):
-        run("fit", items, tmp_path / "held.parquet", "--out", tmp_path / "other", "--force",
-            "--epochs", 2, "--holdout", 0, "--ignore", "notes,size", *more)  # fmt: skip
-        result = PairClassifier.load(tmp_path / "other")
-        assert list(result.feature_names_in_) == ["colour", "member", "bought"]
+    run("fit", items, tmp_path / "held.parquet", "--out", tmp_path / "other",
+        "--epochs", 2, "--holdout", 0, "--ignore", "notes,size")  # fmt: skip
+    result = PairClassifier.load(tmp_path / "other")
+    assert list(result.feature_names_in_) == ["colour", "member", "bought"]
 
 
-def test_a_folder_of_texts_from_annotating_to_predictions(frames: Any, tmp_path: Path) -> None:
+def test_a_folder_of_texts_to_predictions(frames: Any, tmp_path: Path) -> None:
     frame, ends, labels = frames
-    texts, project = tmp_path / "texts", tmp_path / "project"
+    texts = tmp_path / "texts"
     (texts / "more").mkdir(parents=True)
     names = np.array([f"more/{k}.txt" if k % 2 else f"{k}.md" for k in range(len(frame))])
     for name, text in zip(names, frame["notes"], strict=True):
         (texts / name).write_text(text)
-    result = run("annotate", "init", project, texts).stdout
-    assert f"`pairlearn fit {project / 'items'} PAIRS` will learn from text (text)" in result
     write_pairs(tmp_path / "pairs.csv", names, ends, labels)
-    run("fit", project / "items", tmp_path / "pairs.csv", "--out", tmp_path / "model",
+    run("fit", texts, tmp_path / "pairs.csv", "--out", tmp_path / "model",
         "--epochs", 20, "--holdout", 0)  # fmt: skip
     assert PairClassifier.load(tmp_path / "model").model_ == "linear"
     run("predict", tmp_path / "model", texts, "--out", tmp_path / "p.csv")

@@ -79,18 +79,6 @@ def test_errors_of_scales(tmp_path: Path) -> None:
     assert swapped.exit_code == 2 and "got '1,-1'" in plain(swapped.output)
 
 
-def test_import_knows_scales(tmp_path: Path) -> None:
-    path = written(tmp_path, np.array([1.0, 5, 3, 2]), None)
-    project = tmp_path / "project"
-    assert run("annotate", "init", project, tmp_path / "items.csv", "--pairs", 2).exit_code == 0
-    refused = run("annotate", "import", project, path, "--annotator", "ann")
-    assert refused.exit_code == 2 and "--similarity-scale=1,5" in plain(refused.output)
-    line = ("annotate", "import", project, path, "--annotator", "ann", "--similarity-scale", "1,5")
-    assert json.loads(run(*line, "--json").stdout)["new"] == 4
-    run("annotate", "export", project, tmp_path / "out.csv")
-    assert sorted(read_pairs(tmp_path / "out.csv").similarity) == [0, 0.25, 0.5, 1]
-
-
 # ---- comparisons ------------------------------------------------------------------------------
 
 
@@ -138,7 +126,7 @@ def test_sure_differences_are_no_comparisons() -> None:
     assert not check(table, prior=0.1).ok, "no such prior has so many unlike pairs"
 
 
-def test_prior_and_streams_know_scales(tmp_path: Path) -> None:
+def test_prior_and_fit_know_scales(tmp_path: Path) -> None:
     table = simulate(pairs=150, seed=3)
     table.write(tmp_path, "parquet")
     original = tmp_path / "pairs.parquet"
@@ -152,7 +140,7 @@ def test_prior_and_streams_know_scales(tmp_path: Path) -> None:
     ]
     assert prior[0] == pytest.approx(prior[1])
     files = (tmp_path / "items.parquet", tmp_path / "scaled.parquet")
-    options = ("--stream", "--out", tmp_path / "model", "--model", "linear", "--epochs", 5)
+    options = ("--out", tmp_path / "model", "--model", "linear", "--epochs", 5)
     result = run("fit", *files, *options, *asked)
     assert result.exit_code == 0, result.output
     refused = run("fit", *files, *options, "--similarity-scale", "1,4", "--force")

@@ -1,4 +1,4 @@
-"""Harnesses for files of pairs, items, known classes and win probabilities."""
+"""Harnesses for files of pairs, items and known classes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,6 @@ from pairlearn.tables import (
     write_pairs,
 )
 from pairlearn.tables.read import Labelled, read_labelled
-from pairlearn_studio.exchange import judgements_of, read_preferences
 
 TABLES: dict[str, Any] = {
     "pairs": (read_pairs, iter_pairs, write_pairs),
@@ -115,26 +114,6 @@ def written(name: str, data: bytes) -> Path:
     path = folder(name) / ("file.parquet" if data[:1] == b"P" else "file.csv")
     path.write_bytes(data)
     return path
-
-
-@harness([*CSV, b"left", b"right", b"p", b"similarity", b"annotator", b"0.5", b"1"])
-def preferences(data: bytes) -> Any:
-    path = written("preferences", data)
-    outcomes = [
-        attempt(partial(read_preferences, path, "p", reading), path, TableError)
-        for reading in ("ties-half", "given-different", "side-only")
-    ]
-    for table in outcomes:
-        if not isinstance(table, str):
-            stated = ~np.isnan([*table.statements().values()])
-            table = table[stated.any(0)]
-            same(rebuilt(table), table, "checked once more")
-            copy = write_pairs(table, path.parent.parent / "copy.parquet")
-            same(read_pairs(copy), table, "written and read")
-            if table.annotator is None:
-                same(len(judgements_of(table, "ann")), len(table), "judgements")
-    path.unlink()
-    return outcomes
 
 
 CLASSIFIED = ItemTable(["1", "2", "3", "spam", "é", "-1", "0"], np.zeros((7, 1)))

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pairlearn.check.annotators import UNRELIABLE, check_annotators, crowd_of
+from pairlearn.check.annotators import UNRELIABLE, check_annotators, people_of
 from pairlearn.check.checks import CHECKS
 from pairlearn.check.findings import SEVERITIES, CheckReport, Summary
 from pairlearn.check.view import Majority, TableView
@@ -67,10 +67,10 @@ def check(
         if code in wanted and (precision or code != "precision")
         for finding in look_for.look(view)
     ]
-    crowd = None
+    people = None
     if codes is None and view.readable and len(view):
-        crowd = crowd_of(view)
-        found += check_annotators(view, crowd)
+        people = people_of(view)
+        found += check_annotators(view, people)
     # Rows so far count those about pairs alone.
     found = [replace(f, rows=tuple(int(view.rows[row]) + 1 for row in f.rows)) for f in found]
     # A stable sort: within one severity the order above stays.
@@ -80,7 +80,7 @@ def check(
     return CheckReport(
         tuple(found),
         _summary(view, caveats),
-        crowd=crowd if len(view.annotators) else None,
+        people=people if len(view.annotators) else None,
         statements=view.statements.counts(),
     )
 

@@ -170,8 +170,8 @@ class PairClassifier(PairPredictor):
     prior_ : float
         The prior that was used; with the likelihood, the mean of P(y = +1 | x) over the training
         instances before the shift.
-    annotators_ : list of Manner
-        How each annotator answers; empty if all were taken as ideal.
+    annotators_ : Annotators
+        How each annotator answers; without people if all were taken as ideal.
     unjudged_ : int
         Number of items without any statement that were learnt from.
     training_items_ : array of shape (m, 2)
@@ -323,8 +323,9 @@ class PairClassifier(PairPredictor):
             doubt = population.classes_against_differences(table.features, table.statements)
             if doubt is not None:
                 warnings.warn(doubt, population.KnownClassesWarning, stacklevel=3)
+        self.contradicted_ = doubt is not None
         rows = table.rows(self.labelled_weight)
-        if model_of(self) == NETWORK and self.model == "auto" and table.in_memory:
+        if model_of(self) == NETWORK and self.model == "auto":
             self.model_ = choose_model(self, table, rows)
         need = population.required_parameter(rows, needs_prior(self.risk))
         prior = self._prior(need, table, rows.packed(table.seed))
@@ -338,7 +339,7 @@ class PairClassifier(PairPredictor):
             outputs = self._train(table, rows, need, prior, callbacks, checkpoint)
         self.shift_, self.confidence_ = 0.0, None
         z = self._log_odds(table.features) if outputs is None else self._factor * outputs
-        trusted = table.known if doubt is None and table.in_memory else None
+        trusted = table.known if doubt is None else None
         if self.annotators != "ideal" and trusted is not None:
             self.confidence_, slope = population.confidence_from_labels(
                 table.features, z, table.judged, trusted

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from pairlearn import kinds
-from pairlearn.annotators.sides import Sides
 from pairlearn.columns import (
     Floats,
     Indices,
@@ -40,9 +39,6 @@ from pairlearn.labels import PairLabels
 from pairlearn.tables import ItemTable, PairTable
 from pairlearn.tables.read import Labelled
 
-if TYPE_CHECKING:
-    from pairlearn.training import PairStream, Recipe
-
 FEW = 10
 """Statements under which there is hardly anything to learn from."""
 MOST_ONE_SIDED = 0.5
@@ -60,13 +56,12 @@ class FewPairsWarning(UserWarning):
 class Table:
     """Instances and the statements about them that `PairClassifier.fit` learns from.
 
-    Everything is in memory here; in `pairlearn.estimators.streams` the rows stay in their file.
     ``features`` (N, ...) are the instances of the pairs, then the labelled ones; ``judged`` are
     statements about pairs, none of weight zero, and ``known`` labels of instances; ``classes`` are
     the negative and the positive one. ``step`` made the features, ``ids`` (N,) are names, "" if
-    unknown, and ``spare`` are instances without any statement. ``sides`` say who has left and
-    right exchanged, if that is decided. `fit` draws a ``seed`` where it is −1, and replaces
-    ``features`` by standardised ones, in the folder ``scratch`` if they are mapped from a file.
+    unknown, and ``spare`` are instances without any statement. `fit` draws a ``seed`` where it is
+    −1, and replaces ``features`` by standardised ones, in the folder ``scratch`` if they are mapped
+    from a file.
     """
 
     features: NDArray[Any]
@@ -78,7 +73,6 @@ class Table:
     seed: int = -1
     scratch: Path | None = None
     spare: Indices = field(default_factory=lambda: np.empty(0, np.int64))
-    sides: Sides | None = None
 
     @classmethod
     def of(
@@ -135,11 +129,6 @@ class Table:
         ends = np.unique(rows[~(rows.joint & rows.single)].ends)
         return ends[ends >= 0]
 
-    @property
-    def in_memory(self) -> bool:
-        """Whether `judged` are all statements, not a sample."""
-        return True
-
     def item_weight(self) -> Floats:
         """Weight of each instance; without judged pairs, those without a statement count too."""
         weight = self.judged.item_weight(len(self.features))
@@ -169,7 +158,7 @@ class Table:
         return np.concatenate([np.empty((0, 2), np.int64), *hashes])
 
     def rows(self, labelled_weight: float | str) -> Judgements:
-        """All statements, labels with the requested share; of a stream, a sample.
+        """All statements, labels with the requested share.
 
         Judged rows have mean weight one. So has each label with "auto": it counts one half, as one
         pair does, whose likelihood is halved. Known positives, which do not show how frequent the
@@ -213,28 +202,18 @@ class Table:
         """Class prior implied by the similarities, given the larger class."""
         return prior_from_similarities(rows, majority).value
 
-    def count(self, rows: Judgements) -> int:
-        """Number of rows to train on."""
-        return len(rows)
-
-    def source(self, recipe: Recipe) -> PairStream | None:
-        """Stream of the rows to train on; None if they are in memory."""
-        return None
-
 
 @dataclass(frozen=True)
 class HeldOut:
     """Statements ``judged`` about held-out pairs, and the ``rest`` with its ``training`` pairs.
 
-    ``dropped`` counts statements about pairs with items of both parts; ``capped`` says that more
-    were to be held out than are kept in memory.
+    ``dropped`` counts statements about pairs with items of both parts.
     """
 
     rest: Table
     judged: Judgements
     training: int
     dropped: int
-    capped: bool = False
 
 
 def read_table(

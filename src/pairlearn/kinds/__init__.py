@@ -1,6 +1,6 @@
 """Kinds of statement: what each means, and which columns of a file hold its values.
 
-The order defines the codes in `pairlearn.Judgements`; `register` adds your own kind.
+The order defines the codes in `pairlearn.Judgements`; `register_kind` adds your own kind.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pairlearn.kinds.soft import Both, Difference, Similarity
 from pairlearn.kinds.triplet import Triplet
 from pairlearn.kinds.unlabelled import Unlabelled
 
-__all__ = ["KINDS", "Column", "Kind", "code", "columns", "kind", "register"]
+__all__ = ["KINDS", "Column", "Kind", "code", "columns", "kind", "register_kind"]
 
 KINDS: list[Kind] = [
     Both(),
@@ -49,7 +49,7 @@ RESERVED = {
 """Names in `pairlearn.tables.PairTable`, which no column can have."""
 
 
-def register(new: Kind) -> Kind:
+def register_kind(new: Kind) -> Kind:
     """Add a kind at the end of `KINDS`, or replace the one of the same name.
 
     Raises
@@ -58,7 +58,7 @@ def register(new: Kind) -> Kind:
         If it is no instance of a kind, or could not be told from others in a file.
     """
     if not isinstance(new, Kind):
-        raise TypeError(f"register takes an instance of a subclass of Kind; got {new!r}")
+        raise TypeError(f"register_kind takes an instance of a subclass of Kind; got {new!r}")
     names = [known.name for known in KINDS]
     place = names.index(new.name) if getattr(new, "name", None) in names else len(KINDS)
     for problem in _problems(new, KINDS[:place] + KINDS[place + 1 :]):
@@ -173,4 +173,4 @@ def incomplete(numbers: Mapping[str, Floats]) -> Iterator[tuple[int, str]]:
 
 
 for _known in tuple(KINDS):
-    register(_known)
+    register_kind(_known)

@@ -128,7 +128,7 @@ class Column:
             yield row, f"{self.name} is {quote(numbers[row].item())}, not a finite number"
         if (noisy and self.noisy) or self.words:
             return
-        advice = " (noisy=True admits labels with noise)" * self.noisy
+        advice = " (noisy=True, or --noisy, admits labels with noise)" * self.noisy
         outside = ((numbers < self.low) | (numbers > self.high)) & ~np.isinf(numbers)
         # Small numbers are more likely on a scale such as 1 to 5.
         percent = (np.abs(numbers) > 10) & (numbers >= 100 * self.low)
