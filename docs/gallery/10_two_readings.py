@@ -44,9 +44,7 @@ def less(size, rng):
 
 fig, axes = plt.subplots(1, 2, figsize=(8.4, 2.6), layout="constrained", sharey=True)
 names = ("informed", "independent", "printed", "with 100 labels")
-for ax, draw, title in zip(
-    axes, (private, less), ("private knowledge", "they see less"), strict=True
-):
+for ax, draw in zip(axes, (private, less), strict=True):
     rng = np.random.default_rng(1)
     y, z, _ = draw(200_000, rng)
     truth = np.mean((z > 0) == y)
@@ -60,10 +58,7 @@ for ax, draw, title in zip(
     for place, (part, color) in enumerate(zip(parts, (BLUE, BLUE, GREEN, GREEN), strict=True)):
         ax.plot([part.low, part.high], [-place, -place], color=color, lw=3)
     ax.set_yticks([0, -1, -2, -3], names)
-    ax.set_title(title)
+    ax.set_title(draw.__name__)
     label_axes(ax, "accuracy (the line is the truth)", "")
-    print(f"{title}: truth {truth:.3f}, informed {estimate.informed}")
-    print(
-        f"  independent {estimate.independent}, printed {estimate.low:.3f} to {estimate.high:.3f}"
-    )
-    print(f"  {labelled.sentence()}")
+    print(f"truth {truth:.3f}. {estimate.sentence()}")
+    print(labelled.sentence())
