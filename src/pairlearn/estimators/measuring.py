@@ -92,15 +92,13 @@ class Measured:
 
     @property
     def range(self) -> Estimate:
-        """The plausible range where there is one, or else the interval."""
-        return self.accuracy.plausible or self.accuracy
+        """The interval over both readings of the answers."""
+        return self.accuracy
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        ends = {name: getattr(self.accuracy, name) for name in ("value", "low", "high")}
-        band = self.accuracy.plausible
         counts = {k: v for k, v in vars(self).items() if k not in ("accuracy", "doubt")}
-        return ends | {"plausible": band and band.to_dict()} | counts
+        return self.accuracy.to_dict() | counts
 
 
 def fit_and_measure(
