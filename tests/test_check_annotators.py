@@ -9,13 +9,14 @@ import pytest
 
 from pairlearn import PairLabels
 from pairlearn.check import check
-from pairlearn.tables import PairTable
+from pairlearn.judgements import Judgements
+from tables import pair_table
 from test_check import codes, find
 
 PAIRS = 60
 
 
-def table_of(*people: str, seed: int = 0) -> PairTable:
+def table_of(*people: str, seed: int = 0) -> Judgements:
     """Every pair judged by all people, who have a spread of their own; a name is a habit."""
     rng = np.random.default_rng(seed)
     labels = PairLabels.from_posteriors(*rng.beta(1, 1, (2, PAIRS))).to_array()
@@ -37,7 +38,7 @@ def table_of(*people: str, seed: int = 0) -> PairTable:
     s, c = np.concatenate([answers(habit) for habit in people]).T
     names = np.repeat([f"{habit}{k}" for k, habit in enumerate(people)], PAIRS)
     left = np.tile(np.arange(PAIRS), len(people))
-    return PairTable(left, left + PAIRS, s, c, annotator=names)
+    return pair_table(left, left + PAIRS, s, c, annotator=names)
 
 
 @pytest.mark.parametrize(
@@ -71,12 +72,12 @@ def test_levels_are_a_note() -> None:
 def test_names_that_differ_in_case_are_noted() -> None:
     table = table_of("careful", "careful")
     names = np.where(table.annotator == "careful0", "Ann", "ann ")
-    report = check(PairTable(table.left, table.right, *table.to_array().T, annotator=names))
+    report = check(pair_table(table.left, table.right, *table.to_array().T, annotator=names))
     assert "similar-names" in codes(report, "note")
 
 
 def test_one_similarity_for_all_pairs_is_told() -> None:
-    report = check(PairTable(range(50), range(50, 100), [0.5] * 50, None))
+    report = check(pair_table(range(50), range(50, 100), [0.5] * 50, None))
     assert "constant-similarity" in codes(report) and "too-unlike" not in codes(report)
 
 

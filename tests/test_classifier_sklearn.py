@@ -14,7 +14,7 @@ from sklearn.utils import get_tags
 
 from pairlearn import Judgements, PairLabels
 from pairlearn.estimators import PairClassifier, PairwiseTransformer, cross_fitting
-from pairlearn.tables import PairTable
+from tables import pair_table
 from test_classifier import LABELS, NAN, PAIRS, ROWS, R, X, agreement, draw, linear
 
 
@@ -22,7 +22,7 @@ def test_cross_validation_splits_arrays_with_gaps_and_pair_labels():
     array = LABELS.to_array().copy()
     array[::10, 0] = NAN
     model = linear(epochs=3)
-    table = PairTable(*ROWS.T, *array.T)
+    table = pair_table(*ROWS.T, *array.T)
     shuffled = KFold(3, shuffle=True, random_state=0)
     for labels, cv in ((array, 3), (LABELS, shuffled), (table, shuffled)):
         scores = cross_val_score(model, PAIRS, labels, cv=cv, error_score="raise")

@@ -140,8 +140,8 @@ class CheckReport:
     Examples
     --------
     >>> from pairlearn.check import check
-    >>> from pairlearn.tables import PairTable
-    >>> report = check(PairTable([1, 1], [2, 1], [0.5, 1.0], [0.1, 0.0]))
+    >>> from pairlearn import Judgements
+    >>> report = check(Judgements.from_pairs([[1, 2], [1, 1]], [[0.5, 0.1], [1.0, 0.0]]))
     >>> report.ok, report.of("error")[0].code
     (False, 'self-pair')
     """

@@ -251,11 +251,11 @@ class PairClassifier(PairPredictor):
         pairs : array of shape (n, 2, d, ...) or (n, 2)
             Both instances of each pair, or their ids, which the `preprocessor` knows. A pair may be
             in several rows, judged by several annotators: all of them count.
-        labels : PairLabels, array of shape (n, 2), PairTable or Judgements
+        labels : PairLabels, array of shape (n, 2), Judgements or data frame
             Similarity and difference, NaN where not given; None if all rows have a
-            preference only. All columns of a `PairTable` are used, whatever they state, and
-            its ids where `pairs` is None. A table of `Judgements` refers to items by position: then
-            `pairs` are these items (N, d, ...), or ids or pairs row by row as above.
+            preference only. `Judgements` with ids, and data frames with the columns of a file
+            (`Judgements.from_frame`), take None as `pairs`. `Judgements` without ids refer to items
+            by position: then `pairs` are these items (N, d, ...), or ids or pairs row by row.
         annotator, sample_weight : array of shape (n,), optional
             Who judged each pair, and weights of the rows; not beside `labels` that have others.
         preference : array of shape (n,), optional
@@ -323,8 +323,9 @@ class PairClassifier(PairPredictor):
             doubt = population.classes_against_differences(table.features, table.statements)
             if doubt is not None:
                 warnings.warn(doubt, population.KnownClassesWarning, stacklevel=3)
+        self.contradicted_ = doubt is not None
         rows = table.rows(self.labelled_weight)
-        if model_of(self) == NETWORK and self.model == "auto" and table.in_memory:
+        if model_of(self) == NETWORK and self.model == "auto":
             self.model_ = choose_model(self, table, rows)
         need = population.required_parameter(rows, needs_prior(self.risk))
         prior = self._prior(need, table, rows.packed(table.seed))
@@ -338,7 +339,7 @@ class PairClassifier(PairPredictor):
             outputs = self._train(table, rows, need, prior, callbacks, checkpoint)
         self.shift_, self.confidence_ = 0.0, None
         z = self._log_odds(table.features) if outputs is None else self._factor * outputs
-        trusted = table.known if doubt is None and table.in_memory else None
+        trusted = table.known if doubt is None else None
         if self.annotators != "ideal" and trusted is not None:
             self.confidence_, slope = population.confidence_from_labels(
                 table.features, z, table.judged, trusted

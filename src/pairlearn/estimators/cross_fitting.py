@@ -40,8 +40,9 @@ from pairlearn.estimators.population import Need, guiding_prior
 from pairlearn.estimators.table import Table
 from pairlearn.judgements import Judgements
 from pairlearn.training import Checkpoint
-from pairlearn.training.loop import Callback, Until
-from pairlearn.training.trainer import Recipe, Trained, is_guided, train
+from pairlearn.training.learner import Recipe
+from pairlearn.training.loop import Callback, Until, is_guided
+from pairlearn.training.trainer import Trained, train
 
 if TYPE_CHECKING:
     from pairlearn.estimators.classifier import PairClassifier
@@ -201,10 +202,6 @@ def learn_annotators(classifier: PairClassifier, table: Table) -> tuple[Table, A
     annotators are learnt from the answers alone, models of parts of the corrected pairs give
     log-odds of the others, and the annotators are learnt with these.
     """
-    if not table.in_memory:  # rows that stay in their file are taken as they are
-        if classifier.annotators == "learn":
-            raise ValueError("annotators='learn' needs all pairs in memory: fit without a stream")
-        return table, Annotators()
     if classifier.annotators == "ideal":
         return table, Annotators()
     judged, answers = table.judged, Answers.of(table.judged)
@@ -266,12 +263,12 @@ def train_network(
     callbacks: Sequence[Callback],
     checkpoint: Checkpoint | None,
 ) -> tuple[Trained, float]:
-    """Train a module on rows, or on the stream that they sample; return it and its slope."""
+    """Train a module on rows; return it and its slope."""
     features, seed = table.features, table.seed
     risk, held_out = risk_of(classifier, prior), None
     if classifier.early_stopping:
         rows, held_out = table.held_out(rows, classifier.validation_fraction, seed)
-    recipe = recipe_of(classifier, table.count(rows), seed)
+    recipe = recipe_of(classifier, len(rows), seed)
     # Risks without a prior fit the reflected solution as well.
     guided = not risk.needs_prior and is_guided(recipe.epochs)
 
@@ -280,22 +277,20 @@ def train_network(
     ) -> Trained:
         with torch.random.fork_rng(devices=[]):  # dropout of a module draws on the global one
             torch.manual_seed(seed)
-            (found,) = train(
+            return train(
                 features,
                 rows,
-                [risk],
+                risk,
                 make_module(model_of(classifier), features.shape[1:], seed),
                 recipe,
-                source=table.source(recipe),
                 held_out=held_out,
                 held_prior=float(classifier.prior) if need == "prior" else None,
                 guiding_prior=guiding_prior(features, rows, seed) if guided else None,
                 **options,
             )
-        return found
 
     slope = 1.0
-    if _hard(classifier, table, rows):
+    if _hard(classifier, rows):
         rest, apart = table.held_out(rows, TRIAL_SHARE, seed)
         longer = replace(recipe, patience=max(recipe.patience, recipe.epochs // 2))
         trial = trained_on(rest, longer, apart, slopes=SLOPES, earliest=EARLIEST)
@@ -304,10 +299,9 @@ def train_network(
     return trained, slope
 
 
-def _hard(classifier: PairClassifier, table: Table, rows: Judgements) -> bool:
+def _hard(classifier: PairClassifier, rows: Judgements) -> bool:
     """Whether rows are hard answers, and the number of epochs is not given."""
     ideal = classifier.annotators == "ideal" or needs_prior(classifier.risk)
     if ideal or classifier.epochs != "auto" or classifier.early_stopping:
         return False
-    many = table.in_memory and len(rows) >= LEAST_TRIED
-    return many and float(rows.hard().mean()) > 0.9
+    return len(rows) >= LEAST_TRIED and float(rows.hard().mean()) > 0.9

@@ -8,7 +8,6 @@ items that a model was trained on.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,12 +19,12 @@ from pairlearn.annotators import Annotators, findings
 from pairlearn.annotators.answers import listed
 from pairlearn.annotators.findings import names_of
 from pairlearn.columns import Floats, Mask
-from pairlearn.estimators.files import PairFile, log_odds
+from pairlearn.estimators.exchanged import either_way
+from pairlearn.estimators.files import log_odds
 from pairlearn.estimators.instances import doubt_of_seen
 from pairlearn.estimators.parameters import recipe_of
 from pairlearn.estimators.population import determines_side
 from pairlearn.estimators.prediction import ScoredPairs
-from pairlearn.estimators.streams import fit_table, survey_pairs
 from pairlearn.estimators.table import Table
 from pairlearn.evaluation import (
     AccuracyEstimate,
@@ -34,12 +33,10 @@ from pairlearn.evaluation import (
     recalibrate,
 )
 from pairlearn.evaluation.judged import Estimate
+from pairlearn.io import ItemTable, TableError
+from pairlearn.io.item_files import digest
 from pairlearn.judgements import Judgements
 from pairlearn.progress import Progress, training_bar
-from pairlearn.tables import ItemTable, PairTable, TableError
-from pairlearn.tables.item_files import digest
-from pairlearn.tables.read import Labelled
-from pairlearn.tables.scales import Scale
 from pairlearn.training import Checkpoint
 
 if TYPE_CHECKING:
@@ -83,7 +80,7 @@ class Measured:
     """An accuracy on ``pairs`` of items that were held out, by ``held_out`` answers that count.
 
     ``training`` counts the statements about other pairs that the model measured was fitted to;
-    ``dropped`` and ``capped`` are as in `HeldOut`; ``doubt`` is a warning about the decisions.
+    ``dropped`` is as in `HeldOut`; ``doubt`` is a warning about the decisions.
     """
 
     accuracy: AccuracyEstimate
@@ -91,7 +88,6 @@ class Measured:
     held_out: int
     training: int
     dropped: int
-    capped: bool
     doubt: str | None = None
 
     @property
@@ -130,7 +126,24 @@ def fit_and_measure(
             measured = _measure(first, table, holdout, seed, prior, progress, checkpoints.measure)
     with training_bar("2/2 to save" if holdout else "to save") as progress:
         fit_table(classifier, table, progress, checkpoints.fit)
+    if isinstance(measured, Measured) and classifier.contradicted_:
+        return either_way(measured.range, EITHER_CLASSES)
     return measured
+
+
+def fit_table(
+    classifier: PairClassifier,
+    table: Table,
+    progress: Progress | None = None,
+    checkpoint: Checkpoint | None = None,
+) -> None:
+    """Fit to a table, with callbacks beside those of the classifier."""
+    callbacks = classifier.callbacks
+    classifier.callbacks = [*(callbacks or ()), progress, checkpoint]
+    try:
+        classifier.fit(table, None)
+    finally:
+        classifier.callbacks = callbacks
 
 
 def _measure(
@@ -165,7 +178,7 @@ def _measure(
     except ValueError as error:
         return str(error)
     pairs = len(np.unique(np.sort(scored.ends, 1), axis=0))
-    counts = (pairs, len(scored.ends), held.training, held.dropped, held.capped)
+    counts = (pairs, len(scored.ends), held.training, held.dropped)
     return Measured(accuracy, *counts, doubt=doubt)
 
 
@@ -174,10 +187,6 @@ def _train_as_long(classifier: PairClassifier, training: int, pairs: int) -> Non
     size = recipe_of(classifier, pairs, seed=0).batch_size
     steps = int(classifier.epochs) * -(-pairs // size)
     classifier.set_params(batch_size=size, epochs=-(-steps // -(-training // size)))
-
-
-EVALUATED_PAIRS = 1 << 18
-"""Most pairs of a file that `sample_pair_file` takes into memory, about."""
 
 
 @dataclass(frozen=True)
@@ -190,7 +199,7 @@ class HeldPairs(ScoredPairs):
     """
 
     items: ItemTable
-    table: PairTable
+    table: Judgements
     ignored: int
     seen: str | None
 
@@ -199,7 +208,7 @@ class HeldPairs(ScoredPairs):
         cls,
         classifier: PairClassifier,
         items: ItemTable,
-        table: PairTable,
+        table: Judgements,
         files: tuple[Path, Path],
         *,
         both: bool = False,
@@ -210,17 +219,17 @@ class HeldPairs(ScoredPairs):
         similarity and a difference are used.
         """
         try:
-            table.judgements(items)  # which names the row of an unknown item
+            table = table.located(items.ids)
         except TableError as error:
             raise TableError(f"{files[1]}, {error} in {files[0]}") from None
         alone, table = int(table.single.sum()), table[~table.single]
-        new = classifier.unseen(table.positions(items), items.features, items.ids)
+        new = classifier.unseen(table.ends, items.features, items.ids)
         if len(new) < 2:
             new[:] = True  # too few pairs, which is the error below
         elif new.sum() < 2:
             raise ValueError(_nothing_new(classifier, files[1], new))
         table = table[new]
-        judged = table.judgements(items)
+        judged = table
         judged = judged[judged.of("both") if both else judged.soft]
         if len(judged) < 2:
             kinds = f"a similarity {'and' if both else 'or'} a difference"
@@ -228,7 +237,7 @@ class HeldPairs(ScoredPairs):
         scored = classifier.score_pairs(
             judged, lambda needed: log_odds(classifier, items[needed], files[0])
         )
-        used = len(judged) if both else int(table.judged.sum())
+        used = len(judged) if both else int(table.soft.sum())
         ignored, seen = alone + len(table) - used, doubt_of_seen(new)
         return cls(**vars(scored), items=items, table=table, ignored=ignored, seen=seen)
 
@@ -246,7 +255,7 @@ class HeldPairs(ScoredPairs):
 
     def annotator_doubts(self, classifier: PairClassifier) -> list[str]:
         """Findings about the annotators, and those whom the model does not know."""
-        judged = self.table.judgements(self.items)
+        judged = self.table
         learnt: Annotators = getattr(classifier, "annotators_", Annotators())
         known = {person.name for person in learnt.people}
         doubts = [finding.sentence for finding in findings(judged)]
@@ -254,7 +263,7 @@ class HeldPairs(ScoredPairs):
             doubts.append(UNKNOWN.format(names=listed(unknown)))
         return doubts
 
-    def recalibrate(self, known: Labelled) -> Recalibration | None:
+    def recalibrate(self, known: Judgements) -> Recalibration | None:
         """Correct the judgements by known classes; None if no item of the pairs has one.
 
         ValueError if the answers are hard.
@@ -270,10 +279,10 @@ class HeldPairs(ScoredPairs):
         options: Any = {"weight": self.weight, "items": self.ends}
         return recalibrate(self.labels, *self.z.T, *at_ends.T, **options)
 
-    def classes_of(self, known: Labelled) -> Floats:
+    def classes_of(self, known: Judgements) -> Floats:
         """Known classes (n, 2) of both ends of the pairs, NaN where unknown."""
         classes = np.full(len(self.items), np.nan)
-        classes[known.rows] = known.positive
+        classes[known.ends[:, 0]] = known.u
         return np.asarray(classes[self.ends])
 
 
@@ -315,28 +324,3 @@ def evaluation_doubts(
             f"imply {implied}: where it is used, the accuracy is another"
         )
     return doubts
-
-
-@dataclass(frozen=True)
-class PairSample:
-    """Items and judged pairs of a file; ``ignored`` of its ``rows`` have no such judgement."""
-
-    items: ItemTable
-    table: PairTable
-    rows: int
-    ignored: int = 0
-
-
-def sample_pair_file(
-    known: ItemTable,
-    pairs: Path,
-    *,
-    noisy: bool,
-    scales: Sequence[Scale | None] = (None, None),
-) -> PairSample:
-    """Read a file of pairs once and keep a random sample, or all pairs if they are few."""
-    file = PairFile(pairs, known, noisy=noisy, scales=scales)
-    survey = survey_pairs(file, sample=EVALUATED_PAIRS)
-    judged = Judgements.concatenate(survey.sampled)
-    table = PairTable.from_judgements(judged[judged.soft], known.ids)
-    return PairSample(known, table, file.rows, max(file.rows - survey.counts["soft"], 0))

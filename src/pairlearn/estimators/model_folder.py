@@ -37,9 +37,9 @@ from pairlearn.estimators.folder_format import (
 )
 from pairlearn.estimators.parameters import kept_parameters
 from pairlearn.evaluation import Confidence
+from pairlearn.io.encoder import Column, ItemEncoder
 from pairlearn.models import CONVOLUTIONAL, MLP
 from pairlearn.prior import PriorEstimate
-from pairlearn.tables.encoder import Column, ItemEncoder
 
 RECORDS: dict[str, Any] = {
     record.__name__: record

@@ -15,10 +15,10 @@ import torch
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from torch import nn
 
+from pairlearn.io.cells import ColumnKind
 from pairlearn.losses import LOSSES
-from pairlearn.models import CONVOLUTIONAL
+from pairlearn.models import CONVOLUTIONAL, PERCEPTRONS
 from pairlearn.risks import CORRECTIONS, RISKS, Risk, Supervised, make_risk
-from pairlearn.tables.cells import ColumnKind
 from pairlearn.training import Checkpoint, Precision, Recipe, choose_device
 from pairlearn.training.loop import Callback, Report
 
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from pairlearn.estimators.classifier import PairClassifier
 
 T = TypeVar("T")
-MODELS = ("mlp", "mlp-bn", "mlp-small", "linear", *CONVOLUTIONAL)
 NETWORK = "mlp-bn"
 """The network that "auto" stands for, where it is not the linear model."""
 MODEL_OF: dict[ColumnKind, str] = {"text": "linear", "image": "resnet8"}
@@ -138,16 +137,17 @@ def check_parameters(estimator: PairClassifier) -> None:
 
 def _check_model(model: Any) -> None:
     if isinstance(model, str):
-        if model not in ("auto", *MODELS):
-            listed = ", ".join(("auto", *MODELS))
+        if model not in ("auto", *PERCEPTRONS, *CONVOLUTIONAL):
+            listed = ", ".join(("auto", *PERCEPTRONS, *CONVOLUTIONAL))
             raise ValueError(f"model {model!r} is unknown; choose one of {listed}")
     elif isinstance(model, type) and hasattr(model, "fit"):
         name = model.__name__
         raise TypeError(f"model is the class {name}: pass a classifier, as in {name}()")
     elif not callable(model) and not is_scikit_learn(model):
         raise TypeError(
-            f"model must be one of {', '.join(MODELS)}, an nn.Module, a function from the shape "
-            f"of an instance to one, or a scikit-learn classifier; got {type(model).__name__}"
+            f"model must be one of {', '.join((*PERCEPTRONS, *CONVOLUTIONAL))}, an nn.Module, a "
+            "function from the shape of an instance to one, or a scikit-learn classifier; got "
+            f"{type(model).__name__}"
         )
 
 

@@ -35,9 +35,9 @@ from pairlearn.evaluation import (
 from pairlearn.evaluation.decisions import fit_decisions
 from pairlearn.evaluation.judged import JudgedPairs, Side
 from pairlearn.evaluation.measures import dependent_ends, unclear_decisions
+from pairlearn.io.encoder import ItemEncoder
 from pairlearn.judgements import Judgements
 from pairlearn.labels import PairLabels
-from pairlearn.tables.encoder import ItemEncoder
 from pairlearn.training.trainer import module_logits
 
 
@@ -199,6 +199,12 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"the model is a scikit-learn {type(self.model).__name__}, which skl2onnx "
                 "exports; networks are exported here"
             )
+        encoder = getattr(self, "encoder_", None)
+        if encoder is not None and not encoder.reads("image"):
+            raise ValueError(
+                f"the model reads {encoder}, and an ONNX file takes numbers: encode the items with "
+                "encoder_, an ItemEncoder, and fit to its features, or predict with pairlearn"
+            )
         shape = self.instance_shape_
         numbers = [np.broadcast_to(values, shape) for values in (self.mean_, self.scale_)]
         if flattens(self):
@@ -210,7 +216,6 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             (numbers[0], numbers[1]),
             self.shift_,
             sign=self._factor,
-            encoder=getattr(self, "encoder_", None),
         )
 
     def __sklearn_tags__(self) -> Any:

@@ -24,10 +24,11 @@ from pairlearn.evaluation import (
     roc_curve,
 )
 from pairlearn.evaluation.miscalibration import sigmoid
+from pairlearn.io import ItemTable, TableError
+from pairlearn.judgements import Judgements
 from pairlearn.labels import PairLabels
 from pairlearn.report import figures
 from pairlearn.report.html import percent, render
-from pairlearn.tables import ItemTable, PairTable, TableError
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -76,7 +77,7 @@ class Measured:
     threshold: float
     warnings: tuple[str, ...]
     check: CheckReport
-    table: PairTable
+    table: Judgements
     probabilities: Floats
     roc: RocCurve | None
     calibration: CalibrationCurve | None
@@ -104,7 +105,7 @@ class Measured:
 def measure(
     classifier: PairClassifier,
     items: ItemTable,
-    table: PairTable,
+    table: Judgements,
     evaluation: Evaluation,
     *,
     names: tuple[str, str],
@@ -133,9 +134,9 @@ def measure(
     """
     from pairlearn.estimators.files import log_odds
 
-    used = table[table.judged]
+    used = table[table.soft]
     try:
-        ends = used.positions(items)
+        ends = used.located(items.ids).ends
     except TableError as error:
         raise TableError(f"{names[1]}, {error} in {source}") from None
     needed, places = np.unique(ends, return_inverse=True)
@@ -180,8 +181,8 @@ def measure(
     )
 
 
-def _disagreements(table: PairTable, both: Floats) -> tuple[Disagreement, ...]:
-    model, answers = model_labels(both), table.to_array()
+def _disagreements(table: Judgements, both: Floats) -> tuple[Disagreement, ...]:
+    model, answers = model_labels(both), table.answers()
     distance = np.nansum((answers - model) ** 2, axis=1)
     names = np.full(len(table), "") if table.annotator is None else table.annotator
     return tuple(
@@ -309,7 +310,7 @@ class AnnotatorRow:
 
 
 def compare_annotators(
-    table: PairTable, log_odds: Floats, people: Annotators | None = None
+    table: Judgements, log_odds: Floats, people: Annotators | None = None
 ) -> tuple[AnnotatorRow, ...]:
     """Compare the annotators that a table names with a model.
 
@@ -317,7 +318,7 @@ def compare_annotators(
 
     Examples
     --------
-    >>> table = PairTable([1, 2], [2, 1], [0.8, 0.6], [0.1, -0.3], annotator=["ann", "bob"])
+    >>> table = Judgements.from_pairs([[1, 2], [2, 1]], [[0.8, 0.1], [0.6, -0.3]], ["ann", "bob"])
     >>> ann, bob = compare_annotators(table, np.zeros((2, 2)))
     >>> ann.words, round(ann.model_gap, 3)
     ('too little to tell how many of the answers are guesses', 0.2)
@@ -325,7 +326,7 @@ def compare_annotators(
     view = TableView.of(table)
     if people is None or not people.people:
         people = Annotators.learn(view.judgements)
-    gaps = np.abs(table.to_array() - model_labels(log_odds))
+    gaps = np.abs(table.answers() - model_labels(log_odds))
     return tuple(
         AnnotatorRow(
             str(name),

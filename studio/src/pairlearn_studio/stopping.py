@@ -35,8 +35,8 @@ from numpy.typing import NDArray
 
 from pairlearn.columns import Floats
 from pairlearn.evaluation import AccuracyEstimate, estimate_accuracy
+from pairlearn.io import TableError, read_items
 from pairlearn.labels import PairLabels
-from pairlearn.tables import TableError, read_items
 from pairlearn_studio.creating import describe_fit
 from pairlearn_studio.exchange import exportable, settled
 from pairlearn_studio.overview import AnswerColumns, people_of
