@@ -10,12 +10,12 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.annotators.scale import AnswerScale, scale_of
 from pairlearn.columns import Floats, Indices, Mask, find_rows
 from pairlearn.dependence import Dependence, components
 from pairlearn.evaluation.ends import correlated_ends
 from pairlearn.io import ItemTable
 from pairlearn.judgements import Judgements, kinds
+from pairlearn.judgements.answer_scale import AnswerScale, scale_of
 from pairlearn.judgements.scales import Scale, find_scale
 from pairlearn.labels import TOLERANCE, PairLabels
 from pairlearn.prior import PriorEstimate, estimate_prior

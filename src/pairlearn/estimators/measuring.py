@@ -16,8 +16,7 @@ import numpy as np
 from sklearn.base import clone
 
 from pairlearn.annotators import Annotators, findings
-from pairlearn.annotators.answers import listed
-from pairlearn.annotators.findings import names_of
+from pairlearn.annotators.answers import listed, named
 from pairlearn.columns import Floats, Mask
 from pairlearn.estimators.exchanged import either_way
 from pairlearn.estimators.files import log_odds
@@ -257,7 +256,8 @@ class HeldPairs(ScoredPairs):
         learnt: Annotators = getattr(classifier, "annotators_", Annotators())
         known = {person.name for person in learnt.people}
         doubts = [finding.sentence for finding in findings(judged)]
-        if learnt.people and (unknown := sorted(names_of(judged) - known - {""})):
+        names = set() if judged.annotator is None else {*named(judged.annotator).tolist()}
+        if learnt.people and (unknown := sorted(names - known - {""})):
             doubts.append(UNKNOWN.format(names=listed(unknown)))
         return doubts
 
