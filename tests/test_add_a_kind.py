@@ -21,7 +21,6 @@ from sklearn.linear_model import LogisticRegression
 from model_folders import answer, run
 from pairlearn import Judgements, PairClassifier
 from pairlearn.check import check
-from pairlearn.estimators import fit_file
 from pairlearn.io import read_items, read_pairs, write_pairs
 from pairlearn.io.pairs import pair_columns
 from pairlearn.judgements import kinds
@@ -158,7 +157,6 @@ def files(tmp_path: Path) -> tuple[Path, Path]:
 @pytest.mark.parametrize(
     "words",
     [
-        ("fit", "ITEMS", "PAIRS", "--stream", "--out", "OUT", "--model", "linear", "--epochs", 5),
         ("compare", "ITEMS", "PAIRS", "--methods", "likelihood-abs", "--model", "linear",
          "--epochs", 5, "--folds", 2),
         ("prior", "PAIRS", "--majority", "negative"),
@@ -196,20 +194,6 @@ def test_every_command_takes_it(
         seen = [{*part.left, *part.right} - {""} for part in parts]
         assert not seen[0] & seen[1]
         assert all(part.single.any() for part in parts)
-
-
-def test_in_a_stream_it_teaches_as_in_memory(tmp_path: Path) -> None:
-    simulate(pairs=120, also={"confidence": 0.5}).write(tmp_path, "parquet")
-    files = tmp_path / "items.parquet", tmp_path / "pairs.parquet"
-    items, options = read_items(files[0]), {"model": "linear", "epochs": 4, "random_state": 0}
-    options |= {"batch_size": 1000, "precision": "float64", "device": "cpu"}
-    streamed = fit_file(PairClassifier(**options), *files)
-    judgements = read_pairs(files[1]).located(items.ids)
-    in_memory = PairClassifier(**options, preprocessor=items).fit(None, judgements)
-    # But for batch norm: such items stand twice in a row of a stream, and once in memory.
-    np.testing.assert_allclose(
-        streamed.decision_function(items), in_memory.decision_function(items), atol=5e-3
-    )
 
 
 @pytest.mark.parametrize("model", ["linear", LogisticRegression()], ids=str)

@@ -342,7 +342,7 @@ def test_what_the_items_tell() -> None:
     assert "unjudged-items" not in codes(check(judged, items=[1, 2, 3]))
     assert find(check(judged, items=[1, 2, 3, 4]), "unjudged-items").count == 1
     assert "unjudged-items" not in codes(check(judged, items=[1, 2, 3, 1]))
-    assert find(check(judged, items=[1, 2]), "unknown-item").ids == ("3",)
+    assert find(check(judged, items=[1, 2]), "unknown-item").ids == (3,)
     judged = table((7, 8, 0.5, 0.1))
     report = check(judged, items=ItemTable(["007", "8"], np.ones((2, 3))))
     assert "have '007': write ids alike" in find(report, "unknown-item").message

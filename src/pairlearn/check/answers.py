@@ -84,34 +84,37 @@ class Answers:
 
     @classmethod
     def of(cls, table: Judgements) -> Answers:
-        """The answers of a table.
-
-        A preference after an answer of the same annotator about the same pair belongs to it.
-        """
-        names = np.full(len(table), "") if table.annotator is None else table.annotator
-        compares = table.has("preference")
-        follows = np.zeros(len(table), bool)
-        follows[1:] = compares[1:] & table.soft[:-1] & (np.diff(table.file_rows()) == 0)
-        choice = np.where(compares, table.u, 0).astype(np.int64)
-        choice[:-1] = np.where(follows[1:], choice[1:], choice[:-1])
-        rows = np.flatnonzero(~table.single & ~follows)
+        """The answers of a table, one for each row of its file."""
+        row = table.file_rows()
+        first = np.flatnonzero(np.diff(row, prepend=-1))
+        values = np.full((3, len(first)), np.nan)
+        for place, name, column in (
+            (0, "similarity", 0),
+            (1, "difference", 1),
+            (2, "preference", 0),
+        ):
+            rows = table.has(name)
+            values[place, row[rows]] = table.values[rows, column]
+        pairs = ~table.single[first]
+        s, c, choice = values[:, pairs]
+        first = first[pairs]
         known = np.arange(1 + table.ends.max(initial=-1)) if table.ids is None else table.ids
-        used, ends = np.unique(table.ends[rows], return_inverse=True)
+        used, ends = np.unique(table.ends[first], return_inverse=True)
         singles = table.ends[table.single, 0]
         others = np.setdiff1d(singles, used)
         places = np.full(len(known) + 1, -1)
         places[np.concatenate([used, others])] = np.arange(len(used) + len(others))
-        similarity, difference = table.answers()[rows].T
+        names = np.full(len(table), "") if table.annotator is None else table.annotator
         return cls(
-            s=similarity,
-            c=difference,
-            preference=choice[rows],
-            weight=table.weight[rows],
+            s=s,
+            c=c,
+            preference=np.nan_to_num(choice).astype(np.int64),
+            weight=table.weight[first],
             ends=ends.reshape(-1, 2).astype(np.int64),
             ids=known[used],
-            names=names[rows],
+            names=names[first],
             statements=replace(table, ends=places[table.ends], annotator=None, ids=None),
-            rows=rows,
+            rows=np.flatnonzero(pairs),
             single_ids=known[singles],
             other_ids=known[others],
         )
