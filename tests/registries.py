@@ -12,7 +12,7 @@ import pytest
 @pytest.fixture
 def forgetful(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Registries, imported modules and loaded plugins are afterwards as they were before."""
-    from pairlearn.kinds import KINDS
+    from pairlearn.judgements.kinds import KINDS
     from pairlearn.models import PERCEPTRONS
     from pairlearn.risks import RISKS
 

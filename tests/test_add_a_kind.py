@@ -12,13 +12,14 @@ from sklearn.linear_model import LogisticRegression
 
 from model_folders import answer, run
 from pages import read_page
-from pairlearn import Judgements, PairClassifier, kinds
+from pairlearn import Judgements, PairClassifier
 from pairlearn.check import check
-from pairlearn.estimators import fit_file
+from pairlearn.io import read_items, read_pairs
+from pairlearn.io.pairs import pair_columns
+from pairlearn.judgements import kinds
 from pairlearn.plugins import load_plugin
 from pairlearn.simulation import simulate
-from pairlearn.tables import PairTable, read_items, read_pairs, write_pairs
-from pairlearn.tables.pairs import pair_columns
+from tables import pair_ids, pair_table
 
 SOFT = ("both", "similarity", "difference")
 ROOT = Path(__file__).parents[1]
@@ -76,7 +77,7 @@ def test_mistakes_in_a_kind_are_named(attributes: dict[str, Any], message: str) 
 def test_what_is_no_kind_is_no_column_either() -> None:
     with pytest.raises(TypeError, match="an instance of a subclass of Kind; got <class"):
         kinds.register_kind(Floor)  # type: ignore[arg-type]
-    public = {name for name in dir(PairTable) if not name.startswith("_")}
+    public = {name for name in dir(Judgements) if not name.startswith("_")}
     assert public | {*pair_columns()} - {*kinds.columns()} <= kinds.RESERVED
 
 
@@ -119,7 +120,7 @@ def files(tmp_path: Path) -> tuple[Path, Path]:
 @pytest.mark.parametrize(
     "words",
     [
-        ("fit", "ITEMS", "PAIRS", "--stream", "--out", "OUT", "--model", "linear", "--epochs", 5),
+        ("fit", "ITEMS", "PAIRS", "--out", "OUT", "--model", "linear", "--epochs", 5),
         ("compare", "ITEMS", "PAIRS", "--methods", "likelihood-abs", "--model", "linear",
          "--epochs", 5, "--folds", 2),
         ("plan", "--within", 0.1, "--accuracy", 0.9, "--pilot", "PAIRS"),
@@ -134,16 +135,10 @@ def test_every_command_takes_it(
     words: tuple[Any, ...], files: tuple[Path, Path], tmp_path: Path
 ) -> None:
     names = {"ITEMS": str(files[0]), "PAIRS": str(files[1]), "OUT": str(tmp_path / "out")}
-    if "--stream" in words:  # where statements cannot be completed together
-        table, items = read_pairs(files[1]), read_items(files[0])
-        statements = table.judgements(items)
-        statements = statements[~statements.joint]
-        write_pairs(PairTable.from_judgements(statements, items.ids), tmp_path / "some.parquet")
-        names["PAIRS"] = str(tmp_path / "some.parquet")
     if "MODEL" in words:
         other, names["MODEL"] = simulate(pairs=60, seed=7), str(tmp_path / "model")
         model = PairClassifier(model="linear", epochs=5, preprocessor=other.items)
-        model.fit(other.pairs.ids(), other.pairs).save(names["MODEL"])
+        model.fit(pair_ids(other.pairs), other.pairs).save(names["MODEL"])
     for name, path in names.items():
         words = tuple(str(word).replace(name, path) for word in words)
     result = answer(*words)
@@ -152,30 +147,16 @@ def test_every_command_takes_it(
         assert sum(map(len, parts)) + result["left_out"] == len(read_pairs(files[1]))
         assert result["left_out"] and "a smaller --share" in run(*words, "--force").stdout
         for part in parts:  # a triplet is in one of them whole, or in none
-            part.judgements(read_items(files[0]))
+            part.located(read_items(files[0]).ids)
         seen = [{*part.left, *part.right} - {""} for part in parts]
         assert not seen[0] & seen[1]
         assert all(part.single.any() for part in parts)
 
 
-def test_in_a_stream_it_teaches_as_in_memory(tmp_path: Path) -> None:
-    simulate(pairs=120, also={"confidence": 0.5}).write(tmp_path, "parquet")
-    files = tmp_path / "items.parquet", tmp_path / "pairs.parquet"
-    items, options = read_items(files[0]), {"model": "linear", "epochs": 4, "random_state": 0}
-    options |= {"batch_size": 1000, "precision": "float64", "device": "cpu"}
-    streamed = fit_file(PairClassifier(**options), *files)
-    judgements = read_pairs(files[1]).judgements(items)
-    in_memory = PairClassifier(**options, preprocessor=items).fit(None, judgements)
-    # But for batch norm: such items stand twice in a row of a stream, and once in memory.
-    np.testing.assert_allclose(
-        streamed.decision_function(items), in_memory.decision_function(items), atol=5e-3
-    )
-
-
 @pytest.mark.parametrize("model", ["linear", LogisticRegression()], ids=str)
 def test_statements_about_items_alone_teach_a_classifier(model: Any) -> None:
     simulated = simulate(pairs=150, seed=2, also={"confidence": 0.9, "unlabelled": 0.5})
-    judgements = simulated.pairs.judgements(simulated.items)
+    judgements = simulated.pairs.located(simulated.items.ids)
     alone = judgements[judgements.of("confidence", "unlabelled")]
     mixed = Judgements.concatenate([judgements[judgements.of("both")][:20], alone])
     for table in (mixed, alone) if isinstance(model, str) else (mixed,):
@@ -203,7 +184,7 @@ def test_a_bound_on_one_item_is_no_class_unless_the_kind_says_so(model: Any) -> 
     """That every item has at least 0% changes nothing, also for scikit-learn classifiers."""
     kinds.register_kind(Floor())
     simulated = simulate(pairs=60, items=400, seed=1)
-    judged = simulated.pairs.judgements(simulated.items)
+    judged = simulated.pairs.located(simulated.items.ids)
     vacuous = Judgements.about_items("floor", np.arange(400), np.zeros(400))
     assert not vacuous.known.any()
     classifier = PairClassifier(model=model, random_state=0, epochs=30, unjudged="ignore")
@@ -237,7 +218,7 @@ def test_check_reads_a_kind_that_means_similarities_by_its_column() -> None:
     beside("same", kinds.Column("twins", 0, 1, {"yes": 1, "no": 0}))
     found = [
         [finding.code for finding in check(table, majority="positive").findings]
-        for table in (PairTable(left, left + 1, None, None, **{name: answers})
+        for table in (pair_table(left, left + 1, None, None, **{name: answers})
                       for name in ("same", "twins"))
     ]  # fmt: skip
     assert found[0] == found[1] and "implied-prior" in found[0]
@@ -248,7 +229,7 @@ def test_only_what_means_similarities_or_differences_is_measured_with() -> None:
         name, columns, means = "grade", (kinds.Column("grade", 0, 1),), ("label",)
 
     kinds.register_kind(Grade())
-    table = PairTable(["a", "b"], ["b", ""], [0.5, np.nan], None, grade=[np.nan, 1])
+    table = pair_table(["a", "b"], ["b", ""], [0.5, np.nan], None, grade=[np.nan, 1])
     assert table.judged.tolist() == [True, False]
 
 
@@ -257,6 +238,6 @@ def test_it_survives_a_round_trip(tmp_path: Path) -> None:
     simulated.write(tmp_path, "parquet")
     again = read_pairs(tmp_path / "pairs.parquet")
     assert again == simulated.pairs
-    counts = again.judgements(read_items(tmp_path / "items.parquet")).counts()
+    counts = again.located(read_items(tmp_path / "items.parquet").ids).counts()
     assert counts.keys() == {"both", *others(0.5)}
     assert (counts["both"], counts["confidence"]) == (30, 15)

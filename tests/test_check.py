@@ -6,6 +6,7 @@ import itertools
 import json
 import math
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -23,8 +24,10 @@ from pairlearn.check import (
     expected_half_width,
     plot_plane,
 )
+from pairlearn.io import ItemTable
+from pairlearn.judgements import Judgements
 from pairlearn.simulation import simulate
-from pairlearn.tables import ItemTable, PairTable
+from tables import changed, pair_table
 
 NAN = math.nan
 
@@ -38,9 +41,9 @@ def find(report: CheckReport, code: str) -> Finding:
     return finding
 
 
-def table(*rows: tuple[Any, ...], **columns: Any) -> PairTable:
+def table(*rows: tuple[Any, ...], **columns: Any) -> Judgements:
     left, right, s, c = zip(*rows, strict=True)
-    return PairTable(list(left), list(right), list(s), list(c), **columns)
+    return pair_table(list(left), list(right), list(s), list(c), **columns)
 
 
 # ---- reports ----------------------------------------------------------------------------------
@@ -80,27 +83,23 @@ S, C = PAIRS.similarity, PAIRS.difference
 SINGLE = {"left": range(9), "right": [""] * 9, "similarity": None, "difference": None}
 
 
-def with_columns(**columns: Any) -> PairTable:
-    return PAIRS.changed(**columns)
+def with_columns(**columns: Any) -> Judgements:
+    return changed(PAIRS, **columns)
 
 
-def neighbours() -> PairTable:
+def neighbours() -> Judgements:
     """Pairs of items that are next to each other in the feature that decides."""
     order = np.argsort(ITEMS.features[:, 0])
     left, right = order[:-1:2], order[1::2]
     labels = PairLabels.from_posteriors(HONEST.posterior[left], HONEST.posterior[right])
-    return PairTable(left, right, labels.similarity, labels.difference)
+    return pair_table(left, right, labels.similarity, labels.difference)
 
 
 SIMILAR = with_columns(difference=None)
-BALANCED = simulate(pairs=60, prior=0.5).pairs.changed(difference=None)
+BALANCED = changed(simulate(pairs=60, prior=0.5).pairs, difference=None)
 TWICE = ("a", "b", 0.5, 0.4)
-Case = tuple[PairTable, dict[str, Any]]
+Case = tuple[Judgements, dict[str, Any]]
 CASES: dict[str, tuple[Case, Case]] = {
-    "misspelt-column": (
-        (with_columns(ignored={"sim": 200}), {}), (with_columns(ignored={"place": 200}), {})),
-    "ignored-column": (
-        (with_columns(ignored={"label": 3}), {}), (with_columns(ignored={"place": 3}), {})),
     "self-pair": (
         (table(("a", "b", 0.5, 0), ("b", "b", 1, 0)), {}), (table(("a", "b", 0.5, 0)), {})),
     "unknown-item": ((PAIRS, {"items": ITEMS.ids[1:]}), (PAIRS, {"items": ITEMS.ids})),
@@ -108,8 +107,8 @@ CASES: dict[str, tuple[Case, Case]] = {
         (PAIRS, {"items": ItemTable(ITEMS.ids, np.ones((400, 2)))}), (PAIRS, {"items": ITEMS})),
     "dependent-ends": ((neighbours(), {"items": ITEMS}), (PAIRS, {"items": ITEMS})),
     "out-of-range": (
-        (PairTable([1, 2], [3, 4], [1.2, 0.5], None, noisy=True), {}),
-        (PairTable([1, 2], [3, 4], [1.0, 0.5], None), {})),
+        (pair_table([1, 2], [3, 4], [1.2, 0.5], None, noisy=True), {}),
+        (pair_table([1, 2], [3, 4], [1.0, 0.5], None), {})),
     "other-scale": ((with_columns(similarity=np.round(1 + 4 * S)), {}), (PAIRS, {})),
     "upside-down": ((with_columns(similarity=1 - S), {}), (PAIRS, {})),
     "comparisons": ((with_columns(difference=np.sign(C)), {}), (PAIRS, {})),
@@ -130,13 +129,13 @@ CASES: dict[str, tuple[Case, Case]] = {
         (with_columns(similarity=None), {"majority": "negative"}),
         (with_columns(similarity=None), {"prior": 0.3})),
     "one-value": (
-        (PairTable(**SINGLE, label=[1] * 9), {}), (PairTable(**SINGLE, label=[1, 0, 1] * 3), {})),
+        (pair_table(**SINGLE, label=[1] * 9), {}), (pair_table(**SINGLE, label=[1, 0, 1] * 3), {})),
     "few-pairs": ((PAIRS[:47], {}), (PAIRS[:48], {})),
     "not-measurable": (
-        (PairTable(range(60), range(60, 120), None, None, [1, -1] * 30), {"prior": 0.5}),
+        (pair_table(range(60), range(60, 120), None, None, [1, -1] * 30), {"prior": 0.5}),
         (PAIRS, {})),
     "too-unlike": (
-        (PairTable(range(100), range(100, 200), np.linspace(0, 0.6, 100), None), {}),
+        (pair_table(range(100), range(100, 200), np.linspace(0, 0.6, 100), None), {}),
         (SIMILAR, {})),
     "prior-disagrees": ((PAIRS, {"prior": 0.95}), (PAIRS, {"prior": 0.3})),
     "majority-unclear": ((BALANCED, {"majority": "negative"}), (SIMILAR, {"majority": "negative"})),
@@ -173,18 +172,16 @@ def test_findings(code: str) -> None:
          "contradiction", "warning", (1,), "the same annotator"),
         (table(("a", "b", 0.9, 0.0), ("a", "b", 0.5, 0.0)),
          "contradiction", "note", (1,), "without a name, perhaps several"),
-        (PairTable([1, 2, 1], [2, 1, 3], None, None, ["left"] * 3, annotator=["x"] * 3),
+        (pair_table([1, 2, 1], [2, 1, 3], None, None, ["left"] * 3, annotator=["x"] * 3),
          "contradiction", "warning", (1,), "in reverse order"),
-        (PairTable(range(40), range(40, 80), None, [0.9, -0.8] * 20),
+        (pair_table(range(40), range(40, 80), None, [0.9, -0.8] * 20),
          "comparisons", "warning", (), "--difference-means preference"),
         (CASES["too-unlike"][0][0], "too-unlike", "warning", (), "three classes or more"),
-        (CASES["misspelt-column"][0][0], "misspelt-column", "warning", (),
-         "If it is the similarity, rename it"),
-        (PairTable(range(60), range(60, 120), None, None, [1, -1] * 30),
+        (pair_table(range(60), range(60, 120), None, None, [1, -1] * 30),
          "needs-prior", "error", (), "fit needs the class prior (--prior)"),
     ],
 )  # fmt: skip
-def test_details(judged: PairTable, code: str, severity: str, rows: Any, words: str) -> None:
+def test_details(judged: Judgements, code: str, severity: str, rows: Any, words: str) -> None:
     finding = find(check(judged, precision=False), code)
     assert (finding.severity, finding.rows) == (severity, rows)
     assert words in finding.message
@@ -193,7 +190,7 @@ def test_details(judged: PairTable, code: str, severity: str, rows: Any, words: 
 # ---- honest tables ----------------------------------------------------------------------------
 
 
-def honest_table(k: int) -> tuple[PairTable, dict[str, Any]]:
+def honest_table(k: int) -> tuple[Judgements, dict[str, Any]]:
     """A table of careful annotators, with the arguments of `check`: sizes, priors, levels, …"""
     prior, levels = (0.1, 0.3, 0.5, 0.8)[k // 16 % 4], (0, 0, 4, 10)[k // 4 % 4]
     pairs, annotators = (50, 120, 300)[k % 3], 1 + k % 4
@@ -212,12 +209,13 @@ def honest_table(k: int) -> tuple[PairTable, dict[str, Any]]:
     if levels:
         s, c = np.round(s * levels) / levels, np.round((c + 1) / 2 * levels) / levels * 2 - 1
     known = {"items": made.items if k % 2 else None, "prior": None if k % 6 else prior}
-    return made.pairs.changed(similarity=s, difference=c), known
+    return changed(made.pairs, similarity=s, difference=c), known
 
 
 ABOUT_ANNOTATORS = {
-    "constant-similarity", "constant-difference", "untouched", "copied-annotator",
-    "reversed-annotator", "contrary-annotators", "contradicted-classes", "rival-annotators",
+    "constant-annotator", "constant-similarity", "constant-difference", "untouched",
+    "copied-annotator",
+    "reversed-annotator", "contradicted-classes", "rival-annotators",
     "outlying-annotator", "leaning-annotator",
 }  # fmt: skip
 """Findings about people, which the tests of annotators measure."""
@@ -263,13 +261,13 @@ def test_percentages_are_nothing_else() -> None:
     made = simulate(pairs=60, seed=3, annotators=2, repeated=0.5).pairs
     ends = {"left": made.left, "right": made.right, "annotator": made.annotator, "noisy": True}
     s, c = made.similarity, made.difference
-    report = check(PairTable(**ends, similarity=100 * s, difference=100 * c), prior=0.3)
+    report = check(pair_table(**ends, similarity=100 * s, difference=100 * c), prior=0.3)
     assert codes(report, "error", "warning") == ["other-scale", "other-scale"]
     first, second = report.findings[:2]
     assert "--similarity-scale=0,100" in first.message
     assert "--difference-scale=-100,100" in second.message
     assert (report.summary.prior, report.summary.infeasible) == (None, 0)
-    half = check(PairTable(**ends, similarity=100 * s, difference=c))
+    half = check(pair_table(**ends, similarity=100 * s, difference=c))
     assert codes(half, "error") == ["other-scale"]
     assert half.summary.prior is None and "precision" not in codes(half)
 
@@ -279,7 +277,7 @@ def test_noise_is_no_other_scale_and_no_lean(sigma: float) -> None:
     """The heaviest noise of the published experiments, on rare positives: s is near 1."""
     clean = simulate(pairs=2000, prior=0.05).pairs
     noisy = add_noise(clean.labels(), sigma=sigma, seed=1)
-    judged = PairTable(clean.left, clean.right, noisy.similarity, noisy.difference, noisy=True)
+    judged = pair_table(clean.left, clean.right, noisy.similarity, noisy.difference, noisy=True)
     report = check(judged, prior=0.05)
     assert codes(report, "error") == ["out-of-range", "out-of-range"]
     assert report.summary.prior is not None and "precision" not in codes(report)
@@ -293,7 +291,7 @@ def test_noise_is_no_other_scale_and_no_lean(sigma: float) -> None:
 @pytest.mark.parametrize("overlap", [0.01, 0.2])
 def test_a_lean_to_same_is_no_noise(lean: float, overlap: float) -> None:
     made = simulate(pairs=300, prior=0.37, overlap=overlap).pairs
-    judged = PairTable(made.left, made.right, (made.similarity + lean).clip(0, 1), made.difference)
+    judged = pair_table(made.left, made.right, (made.similarity + lean).clip(0, 1), made.difference)
     report = check(judged, precision=False)
     finding = find(report, "infeasible")
     assert (finding.severity, finding.numbers["below"]) == ("warning", 0)
@@ -304,7 +302,7 @@ def test_a_lean_to_same_is_no_noise(lean: float, overlap: float) -> None:
     s, c = (made.similarity + noise[0]).clip(0, 1), (made.difference + noise[1]).clip(-1, 1)
     rounded = np.round(made.similarity, 1), np.round(made.difference, 1)
     for answers in ((s, c), rounded):
-        fine = PairTable(made.left, made.right, *answers, noisy=True)
+        fine = pair_table(made.left, made.right, *answers, noisy=True)
         report = check(fine, precision=False)
         assert not any("lean" in finding.message for finding in report.findings)
 
@@ -366,7 +364,7 @@ def test_repeats_by_brute_force(rows: list[tuple[Any, ...]]) -> None:
 def test_what_a_table_can_teach(
     s: Any, c: Any, preference: Any, known: Any, code: str | None, learnable: str
 ) -> None:
-    judged = PairTable(
+    judged = pair_table(
         [1, 2], [3, 4], None if s is None else [s] * 2, None if c is None else [c] * 2, preference
     )
     report = check(judged, **known)
@@ -402,7 +400,7 @@ def test_classes_of_equal_size_are_said_once() -> None:
     assert float(low) + float(high) == pytest.approx(1)
     known, *_ = check(table(*rows), majority="negative").summary.prior_words()
     assert " to 0.500), from" in known
-    alone = PairTable(range(60), range(100, 160), [0.3, 0.75] * 30, None)
+    alone = pair_table(range(60), range(100, 160), [0.3, 0.75] * 30, None)
     assert "majority-unclear" in codes(check(alone, majority="negative"), "warning")
 
 
@@ -412,7 +410,7 @@ def test_weights_reach_the_prior() -> None:
     unlike = made.similarity < 0.5
     more = made[np.r_[np.arange(1000), np.repeat(np.flatnonzero(unlike), 2)]]
     weight = np.where(more.similarity < 0.5, 1 / 3, 1.0)
-    weighted = PairTable.trusted(**(more.columns() | {"weight": weight}))
+    weighted = replace(more, weight=weight)
     reports = [check(pairs, precision=False) for pairs in (made, more, weighted)]
     usual, plain, even = (r.summary.prior.value for r in reports if r.summary.prior is not None)
     assert even == pytest.approx(usual)
@@ -422,7 +420,7 @@ def test_weights_reach_the_prior() -> None:
 def test_pairs_that_are_not_in_random_order() -> None:
     made = simulate(pairs=200).pairs
     assert "ordered-pairs" not in codes(check(made))
-    sorted_ = PairTable(made.left, made.right, made.similarity, np.abs(made.difference))
+    sorted_ = pair_table(made.left, made.right, made.similarity, np.abs(made.difference))
     finding = find(check(sorted_), "ordered-pairs")
     assert finding.severity == "warning"
     assert "The right item is the more positive" in finding.message
@@ -445,7 +443,7 @@ def test_what_the_items_tell() -> None:
         report = check(judged, items=items)
         unknown = find(report, "unknown-item")
         assert (unknown.severity, unknown.rows, unknown.ids) == ("error", (2, 3), (7, 9))
-    judged = PairTable([1, 2, 3], [2, "", ""], [0.5, *[np.nan] * 2], None, label=[np.nan, 1, 0])
+    judged = pair_table([1, 2, 3], [2, "", ""], [0.5, *[np.nan] * 2], None, label=[np.nan, 1, 0])
     assert find(check(judged, items=[1, 2]), "unknown-item").ids == ("3",)
     judged = table((7, 8, 0.5, 0.1))
     report = check(judged, items=ItemTable(["007", "8"], np.ones((2, 3))))
@@ -453,7 +451,7 @@ def test_what_the_items_tell() -> None:
     assert "the same features (3)" in find(report, "constant-features").message
     assert "constant-features" not in codes(check(judged, items=ItemTable([8], np.ones((1, 3)))))
     made = simulate(pairs=60, annotators=2)
-    alike = made.pairs.changed(difference=None)
+    alike = changed(made.pairs, difference=None)
     assert check(alike, items=made.items, majority="negative", precision=False).ok
 
 
@@ -464,7 +462,7 @@ def test_groups_of_one_share_teach_nothing(shares: tuple[float, float], learnabl
     """The same number for every item has these shares."""
     numbers = np.arange(10)
     columns = {"share": np.take(shares, numbers % 2), "group": numbers % 2}
-    report = check(PairTable(numbers, [""] * 10, None, None, **columns), items=numbers)
+    report = check(pair_table(numbers, [""] * 10, None, None, **columns), items=numbers)
     assert report.summary.learnable == learnable
     assert codes(report) == ["one-value"] * (learnable == "nothing")
 
@@ -472,7 +470,7 @@ def test_groups_of_one_share_teach_nothing(shares: tuple[float, float], learnabl
 def test_repeated_answers_do_not_make_more_pairs() -> None:
     """`fit` warns of an accuracy on fewer than ten pairs, a fifth of these."""
     judged = simulate(pairs=47, seed=1).pairs
-    report = check(PairTable.concatenate([judged, judged]), precision=False)
+    report = check(Judgements.concatenate([judged, judged]), precision=False)
     assert find(report, "few-pairs").numbers == {"pairs": 47, "held_out": 9}
 
 
@@ -488,7 +486,7 @@ def test_wrong_arguments(known: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         check(table((1, 2, 0.5, 0.1)), **known)
     with pytest.raises(ValueError, match="table has no rows"):
-        check(PairTable([], [], [], []))
+        check(pair_table([], [], [], []))
 
 
 @settings(max_examples=30, phases=[Phase.explicit, Phase.generate])
@@ -498,7 +496,7 @@ def test_no_table_breaks_the_checks(data: st.DataObject) -> None:
     n = data.draw(st.integers(1, 40))
     maybe = st.one_of(st.just(NAN), st.floats(-3, 3), st.sampled_from([0.0, 0.5, 1.0]))
     some = lambda values: data.draw(st.lists(values, min_size=n, max_size=n))  # noqa: E731
-    judged = PairTable(
+    judged = pair_table(
         some(st.integers(0, 9)),
         some(st.integers(0, 9)),
         some(maybe),
@@ -514,7 +512,7 @@ def test_no_table_breaks_the_checks(data: st.DataObject) -> None:
 
 
 def test_rows_beside_some_about_one_item_keep_their_numbers() -> None:
-    judged = PairTable(
+    judged = pair_table(
         ["a", "b", "c"], ["", "c", "a"], [NAN, 0.9, 0.9], [NAN, 0.8, 0.0],
         label=["positive", "", ""],
     )  # fmt: skip

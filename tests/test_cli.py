@@ -1,8 +1,10 @@
-"""Behaviour of all commands, and the commands check, prior, plan and simulate."""
+"""Behaviour of all commands, and the commands check, plan and simulate."""
 
 from __future__ import annotations
 
+import re
 import shlex
+import warnings
 from collections.abc import Iterator
 from itertools import pairwise, takewhile
 from pathlib import Path
@@ -15,13 +17,13 @@ from typer.testing import CliRunner, Result
 from model_folders import answer, fitted, plain, run, simulated
 from pairlearn import cli
 from pairlearn.check import plan as make_plan
-from pairlearn.cli import app
+from pairlearn.cli import app, command
+from pairlearn.estimators import PairClassifier
+from pairlearn.io import read_items, read_pairs, write_pairs
 from pairlearn.simulation import simulate
-from pairlearn.tables import PairTable, read_items, read_pairs, write_pairs
+from tables import pair_table
 
 BOTH = "left,right,similarity,difference\n"
-# mean(s) = .68, as at a prior of .2 or .8
-PRIOR = "left,right,similarity,weight\na,b,0.9,1\nc,d,0.5,1\ne,f,0.64,1\ng,h,0.68,1\n"
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +32,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("commands")
     simulated(path, seed=0, pairs=60, missing=0.4, annotators=2)
     fitted(simulate(pairs=200, prior=0.3, seed=1)).save(path / "model")
-    (path / "prior.csv").write_text(PRIOR)
     return path
 
 
@@ -118,21 +119,48 @@ def test_an_interrupt_ends_with_a_line(here: Path, monkeypatch: pytest.MonkeyPat
     def interrupted(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("pairlearn.tables.read_pairs", interrupted)
-    result = call("check prior.csv")
+    monkeypatch.setattr("pairlearn.io.pairs_pairs", interrupted)
+    result = call("check pairs.csv")
     assert result.exit_code == 130
     assert result.stderr == "pairlearn check: interrupted before anything was written\n"
+    monkeypatch.setattr("pairlearn.cli.root.app", interrupted)
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert ended.value.code == 130
+
+
+def test_warnings_of_the_library_are_printed_once(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On standard error, or in the JSON, and not parsed or changed."""
+
+    def warn(*arguments: Any, **options: Any) -> Any:
+        for _ in range(2):
+            warnings.warn("look twice", UserWarning, stacklevel=1)
+        return load(*arguments, **options)
+
+    load = PairClassifier.load
+    monkeypatch.setattr(PairClassifier, "load", warn)
+    line = "evaluate model items.csv pairs.csv"
+    assert call(line).stderr.count("warning: look twice\n") == 1
+    assert data_of(line)["warnings"].count("look twice") == 1
+    assert call(f"{line} --quiet").stderr == ""
+
+
+def test_version() -> None:
+    assert re.fullmatch(r"pairlearn \d+\.\d+\.\S+\n", call("--version").stdout)
+    assert "Show the version and exit." in call("--help").stdout
 
 
 def test_lines_are_broken_on_a_terminal_only(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     line = "word " * 39 + "word"
-    cli.command.Output(None, [line]).show(as_json=False, quiet=False)
+    command.Output(None, [line]).show(as_json=False, quiet=False)
     assert capsys.readouterr().out == f"{line}\n"
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "60")
-    cli.command.Output(None, [line]).show(as_json=False, quiet=False)
+    command.Output(None, [line]).show(as_json=False, quiet=False)
     assert max(map(len, capsys.readouterr().out.splitlines())) <= 60
 
 
@@ -181,7 +209,7 @@ def test_check_draws(here: Path, tmp_path: Path) -> None:
     assert path.stat().st_size > 1000
 
 
-# ---- prior and plan ---------------------------------------------------------------------------
+# ---- plan ------------------------------------------------------------------------------------
 
 
 def test_plan_from_assumptions() -> None:
@@ -203,8 +231,8 @@ def test_a_pilot_tells_prior_and_strength(tmp_path: Path) -> None:
 
 def test_a_pilot_on_another_scale(tmp_path: Path, here: Path) -> None:
     table, path = read_pairs(here / "pairs.csv"), tmp_path / "percent.csv"
-    s, c = 100 * table.to_array().T
-    write_pairs(PairTable(table.left, table.right, s, c, noisy=True), path)
+    s, c = 100 * table.answers().T
+    write_pairs(pair_table(table.left, table.right, s, c, noisy=True), path)
     scales = "--similarity-scale 0,100 --difference-scale=-100,100"
     for line in (
         "plan --within 0.08 --accuracy 0.9 --pilot pairs.csv",

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from model_folders import answer, plain, probability, run, simulated
-from pairlearn.tables import write_pairs
+from pairlearn.io import write_pairs
+from tables import pair_ids
 from test_cli_evaluate import changed, evaluate, made, measures
 
 __all__ = ["made"]  # a fixture
@@ -22,7 +23,7 @@ def test_known_classes_correct_an_annotator_who_is_too_sure(made: Any, tmp_path:
     folder, simulation, classifier = made
     r = simulation.posterior
     sure = r**3 / (r**3 + (1 - r) ** 3)  # log-odds times three
-    left, right = sure[simulation.pairs.ids()].T
+    left, right = sure[pair_ids(simulation.pairs)].T
     both = left * right + (1 - left) * (1 - right)
     pairs = tmp_path / "sure.csv"
     write_pairs(changed(simulation.pairs, similarity=both, difference=right - left), pairs)

@@ -13,8 +13,8 @@ from pyarrow import parquet
 from typer.testing import CliRunner
 
 from pairlearn.cli import app
-from pairlearn.tables import TableError, iter_items, read_items
-from pairlearn.tables.cells import ColumnChoice
+from pairlearn.io import TableError, iter_items, read_items
+from pairlearn.io.cells import ColumnChoice
 
 
 def run(*words: object, code: int = 0) -> Any:
@@ -48,7 +48,8 @@ TEN = range(10)
         (["f", "m", "f"] * 4, "category"),
         (["yes", "No", "n/a"] * 4, "boolean"),
         (["2024-02-29", "2024-03-01T12:30:00Z", ""] * 4, "date"),
-        (["007", "008", "a7"] * 4, "row 3: column is 'a7', not a number"),
+        (["7", "8", "a7"] * 4, "row 3: column is 'a7', not a number"),
+        (["01067", "10115", "80331"] * 4, "category"),
         (["$3.20", "$4", "$7"] * 4, "'column' holds numbers such as '$3.20': write them as 1.5"),
         (["1,5", "2,5"] * 4, "'column' holds numbers such as '1,5'"),
         (["31.12.2024", "1.1.2025"] * 4, "'column' holds dates such as '31.12.2024': write them"),

@@ -14,12 +14,9 @@ import pytest
 import torch
 
 from pairlearn import Judgements, PairClassifier, make_risk
-from pairlearn.kinds import code
+from pairlearn.judgements.kinds import code
 from pairlearn.losses import LOSSES, make_loss
-from pairlearn.risks import SIBLINGS, contract, pair_moments
-from pairlearn.training import Group, Member
-from pairlearn.training.objective import Objective
-from pairlearn.training.ranks import ALONE
+from pairlearn.risks import contract, pair_moments
 from pairlearn.training.trainer import bind_risk
 from test_risks import World, world
 
@@ -195,22 +192,6 @@ def test_errors_say_what_to_do() -> None:
     ones = torch.ones(3)
     with pytest.raises(ValueError, match="needs items from two populations at least"):
         make_risk("uu", 0.2)(ones, ones, ones, ones)
-
-
-def test_a_fleet_of_siblings_is_each_alone() -> None:
-    g = torch.Generator().manual_seed(0)
-    u, v = torch.rand(2, 30, generator=g, dtype=torch.float64)
-    z, z_prime = torch.randn(2, len(SIBLINGS), 30, generator=g, dtype=torch.float64)
-    risks = [make_risk(f"{name}-abs", prior=0.3) for name in SIBLINGS]
-    labels = torch.stack([u, v], 1).numpy()
-    group = Group(np.zeros((30, 2), int), [Member(risk, labels) for risk in risks])
-    columns = (t.expand(1, len(risks), 30) for t in (u, v))
-    share = torch.full((30,), 1 / 30, dtype=torch.float64)
-    fleet = Objective([group], dtype=torch.float64).per_member(
-        z[None], z_prime[None], *columns, share, total=ALONE.sum
-    )
-    alone = [risk(z[k], z_prime[k], u, v) for k, risk in enumerate(risks)]
-    torch.testing.assert_close(fleet[0], torch.stack(alone))
 
 
 @pytest.mark.parametrize("name", ["sd", "pcomp", "sdpcomp", "nnpu", "uu"])

@@ -18,6 +18,7 @@ from pairlearn.simulation import simulate
 from pairlearn_bench import Source
 from pairlearn_bench.page import build_report
 from paper_results import made_up
+from tables import pair_ids
 
 DESKTOP: dict[str, Any] = {"viewport": {"width": 1280, "height": 900}}
 REPORTS = ("bench", "model")
@@ -46,8 +47,8 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         for seed in (2, 3)
     )
     model = PairClassifier(model="linear", epochs=15, early_stopping=True, random_state=0)
-    model.fit(other.items.features[other.pairs.ids()], other.pairs.labels())
-    evaluation = model.evaluate(data.items.features[data.pairs.ids()], data.pairs.labels())
+    model.fit(other.items.features[pair_ids(other.pairs)], other.pairs.labels())
+    evaluation = model.evaluate(data.items.features[pair_ids(data.pairs)], data.pairs.labels())
     measured = measure(model, data.items, data.pairs, evaluation, names=("pumps", "pairs.csv"))
     write_page(files["model"], build_model_report(measured))
     return files

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from pairlearn.estimators import PairClassifier
     from pairlearn.evaluation import AccuracyEstimate, estimate_accuracy, evaluate
     from pairlearn.judgements import Judgements
-    from pairlearn.kinds import register_kind
+    from pairlearn.judgements.kinds import register_kind
     from pairlearn.labels import PairLabels
     from pairlearn.prior import PriorEstimate, estimate_prior
     from pairlearn.risks import (
@@ -51,7 +51,9 @@ __all__ = [
     "register_risk",
 ]
 
-_HOMES = ("labels", "prior", "kinds", "risks", "judgements", "evaluation", "estimators")
+_HOMES = (
+    "labels", "prior", "judgements.kinds", "risks", "judgements", "evaluation", "estimators"
+)  # fmt: skip
 """Modules with the names above, the fastest to import first."""
 
 

@@ -23,10 +23,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.columns import Floats, Indices, Mask, check_share
-from pairlearn.kinds import kind
+from pairlearn.io import ItemTable, open_rows, write_items, write_pairs
+from pairlearn.judgements import Judgements
+from pairlearn.judgements.kinds import kind
 from pairlearn.labels import PairLabels
 from pairlearn.randomness import normal, permutation, stream, uniform
-from pairlearn.tables import ItemTable, PairTable, open_rows, write_items, write_pairs
 
 __all__ = ["Distribution", "Simulation", "simulate"]
 
@@ -50,7 +51,7 @@ class Simulation:
     """
 
     items: ItemTable
-    pairs: PairTable
+    pairs: Judgements
     positive: Mask
     posterior: Floats
 
@@ -118,7 +119,7 @@ def simulate(
         Error of the best classifier at a balanced prior (gaussians and moons), by default
         0.05.
     also : mapping of str to float, optional
-        Further statements by kind (`pairlearn.kinds`), as shares of `pairs`: {"label": 0.1}
+        Further statements by kind (`kinds`), as shares of `pairs`: {"label": 0.1}
         labels a tenth as many items.
     seed : int
 
@@ -154,12 +155,12 @@ def simulate(
     posterior = _sigmoid(drawn.evidence + _logit(annotator_prior or prior))
     ends, annotator = _assign(len(posterior), pairs, annotators, repeated, seed)
     seen = _perceive(drawn.evidence + _logit(annotator_prior or prior), ends, annotator, seed)
-    judged = _judge(seen, ends, annotator, noise, missing, preference, seed)
-    others = [_state(k, round(share * pairs), posterior, seed) for k, share in also.items()]
     ids = np.arange(len(posterior))
+    judged = _judge(seen, ends, ids, annotator, noise, missing, preference, seed)
+    others = [_state(k, round(share * pairs), posterior, seed) for k, share in also.items()]
     return Simulation(
         ItemTable(ids, drawn.features.astype(np.float32), list(drawn.names)),
-        PairTable.concatenate([judged, *others]),
+        Judgements.concatenate([judged, *others]),
         drawn.positive,
         _sigmoid(drawn.evidence + _logit(prior)),
     )
@@ -335,31 +336,31 @@ def _perceive(
 def _judge(
     posterior: Floats,
     ends: Indices,
+    ids: Indices,
     annotator: NDArray[np.str_] | None,
     noise: float,
     missing: float,
     preference: float,
     seed: int,
-) -> PairTable:
+) -> Judgements:
     """Similarities and differences with noise; of some pairs only one of them, or a preference."""
     n = len(ends)
-    left, right = ends.T
     labels = PairLabels.from_posteriors(*posterior.T)
     factors = 1 + noise * normal(stream(seed, "label noise"), 2 * n).reshape(2, n)
     similarity = np.clip(labels.similarity * factors[0], 0, 1)
     difference = np.clip(labels.difference * factors[1], -1, 1)
     order, n_ranked = permutation(stream(seed, "kinds"), n), round(preference * n)
     ranked, partial = order[:n_ranked], order[n_ranked : n_ranked + round(missing * n)]
-    preferences = np.zeros(n, np.int8)
+    preferences = np.full(n, np.nan)
     preferences[ranked] = np.where(difference[ranked] < 0, -1, 1)
     similarity[ranked] = difference[ranked] = np.nan
     similarity[partial[::2]] = np.nan
     difference[partial[1::2]] = np.nan
-    stated = preferences if preference else None
-    return PairTable(left, right, similarity, difference, preference=stated, annotator=annotator)
+    columns = {"similarity": similarity, "difference": difference, "preference": preferences}
+    return Judgements.from_columns(ends, columns, None, annotator, ids)
 
 
-def _state(name: str, count: int, posterior: Floats, seed: int) -> PairTable:
+def _state(name: str, count: int, posterior: Floats, seed: int) -> Judgements:
     """Statements of one kind about random items or pairs, by an honest annotator."""
     statement, rng = kind(name), stream(seed, "also", name)
     size = 1 if statement.single else 2
@@ -370,9 +371,9 @@ def _state(name: str, count: int, posterior: Floats, seed: int) -> PairTable:
     values = statement.simulate(posterior[left], posterior[right], rng)
     answered = ~np.isnan(values).any(1)
     left, right, values = left[answered], right[answered], values[answered]
-    columns: dict[str, Any] = {"similarity": None, "difference": None}
-    columns |= {column.name: values[:, column.place] for column in statement.columns}
-    return PairTable(left, np.full(len(left), "") if statement.single else right, **columns)
+    columns = {column.name: values[:, column.place] for column in statement.columns}
+    ends = np.stack([left, np.full_like(right, -1) if statement.single else right], 1)
+    return Judgements.from_columns(ends, columns, ids=np.arange(len(posterior)))
 
 
 def _pair_up(items: int, pairs: int, seed: int) -> Indices:

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
 from pairlearn import PairLabels
+from pairlearn.io import TableError, read_pairs, write_pairs
 from pairlearn.simulation import simulate
-from pairlearn.tables import PairTable, TableError, read_pairs, write_pairs
 from pairlearn_studio import Answer, Store, StoreError
 from pairlearn_studio.exchange import (
     Statement,
@@ -30,6 +30,7 @@ from pairlearn_studio.server import make_app
 from studio_client import HERE, Visitor, annotate_json
 from studio_store import free_pairs, make
 from studio_store import stored as row
+from tables import pair_ids, pair_table
 
 ROWS = [
     row("ann", 1, 0.8, 0.1, weight=2.0),
@@ -52,9 +53,8 @@ def test_one_row_a_judgement(tmp_path: Path) -> None:
     assert table.left.tolist() == [1, 1, 2, 2, 3]  # ids that are integers are integers
     assert table.annotator is not None
     assert table.annotator.tolist() == ["ann", "bob", "ann", "bob", "bob"]
-    assert table.preference is not None
-    assert table.preference.tolist() == [0, 0, 0, 0, 1]
-    assert table.weight is None
+    assert table.of("preference").tolist() == [False] * 4 + [True] and table.u[4] == 1
+    assert (table.weight == 1).all()
     np.testing.assert_array_equal(table.similarity, [0.8, 0.6, np.nan, 0.9, np.nan])
     np.testing.assert_array_equal(table.difference, [0.1, np.nan, -0.5, 0.8, np.nan])
 
@@ -99,7 +99,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 def test_judgements_of_a_table_come_in_and_go_out_again(store: Store, tmp_path: Path) -> None:
     first, second = store.pairs()[:2]
     other, *_ = free_pairs(store)
-    table = PairTable(
+    table = pair_table(
         [first.left, second.right, other[0]],  # the second the other way round
         [first.right, second.left, other[1]],
         [0.8, 0.4, np.nan],
@@ -155,12 +155,12 @@ def test_a_file_comes_in_whole_or_not_at_all(store: Store) -> None:
 
 
 def test_who_judged_must_be_said() -> None:
-    table = PairTable([1, 2], [3, 4], [0.5, 0.5], None, annotator=["ann", ""])
+    table = pair_table([1, 2], [3, 4], [0.5, 0.5], None, annotator=["ann", ""])
     with pytest.raises(TableError, match="row 2 does not say who judged"):
         judgements_of(table)
     with pytest.raises(TableError, match="names its annotators"):
         judgements_of(table, "bob")
-    both = PairTable([1], [2], None, [0.5], preference=[-1])
+    both = pair_table([1], [2], None, [0.5], preference=[-1])
     with pytest.raises(TableError, match=r"row 1: difference is 0\.5 and preference -1"):
         judgements_of(both, "ann")
 
@@ -256,7 +256,7 @@ def test_exports_are_what_annotators_answered(tmp_path: Path) -> None:
     annotate_json("export", folder, tmp_path / "a.csv")
     table = read_pairs(tmp_path / "a.csv")
     assert len(table) == len(answers) == 30
-    for pair, judgement in zip(table.ids(), table.to_array(), strict=True):
+    for pair, judgement in zip(pair_ids(table), table.answers(), strict=True):
         assert answers[str(pair[0]), str(pair[1])] == pytest.approx(tuple(judgement), abs=1e-12)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from model_folders import answer, plain, run
-from pairlearn.tables import read_pairs
+from pairlearn.io import read_pairs
 from test_column_kinds import TEN, table
 from test_scales import written
 

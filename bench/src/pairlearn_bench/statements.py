@@ -17,7 +17,7 @@ import numpy as np
 
 from pairlearn.columns import Floats, Indices, Mask
 from pairlearn.judgements import Judgements
-from pairlearn.kinds import code, kind
+from pairlearn.judgements.kinds import code, kind
 from pairlearn.randomness import permutation, stream, uniform
 
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -120,9 +119,9 @@ def _levels(answers: Floats, ends: tuple[float, float]) -> tuple[int, float]:
     return 0, 0.0
 
 
-Form = Literal["pull", "shift"]
 _LOW = [0.003, 0.02, 0.05, 0.1, 0.17, 0.25, 0.33, 0.42]
 POSTERIORS = np.array([*_LOW, 0.5, *(1 - r for r in reversed(_LOW))])
+"""The grid of posteriors: about even steps of the standard deviation of a Bernoulli variable."""
 SIZE = len(POSTERIORS)
 LEFT, RIGHT = np.nonzero(np.add.outer(range(SIZE), range(SIZE)) < SIZE)
 """Indices of r and r' in the cells of the grid. Those with r + r' > 1 are left out: (r, r') and
@@ -137,11 +136,8 @@ HONEST = np.stack(
     axis=1,
 )
 """Honest answers (s, c) in all cells of the grid."""
-AMOUNTS = np.linspace(-1, 1, 81)
-STEP = 0.025
-LEAST_LEAN = 0.03
-"""Least lean that the grid can resolve."""
 HARD = np.array([[0.0, -1.0], [0.0, 1.0], [1.0, 0.0]])
+"""Hard answers: the left one, the right one, both alike."""
 
 
 def cells(left: Floats, right: Floats) -> Floats:
@@ -158,45 +154,6 @@ def spread_out(means: Floats, concentration: float) -> Floats:
     between = (POSTERIORS[1:] + POSTERIORS[:-1]) / 2
     below = betainc(concentration * means, concentration * (1 - means), between)
     return np.asarray(np.diff(below, prepend=0.0, append=1.0).clip(1e-9))
-
-
-def bend(form: Form, amount: Any, side: int, honest: Any) -> Floats:
-    """Honest similarities (side 0) or differences (side 1) with a lean.
-
-    "pull" shrinks them towards an end of the scale, "shift" adds a constant and clips.
-    """
-    low, high = RANGES[side]
-    if form == "shift":
-        return np.asarray(np.clip(honest + amount, low, high))
-    to = np.where(np.asarray(amount) > 0, high, low)
-    share = np.abs(amount)
-    return np.asarray((1 - share) * honest + share * to)
-
-
-@cache
-def honest_answers(confidence: float) -> Floats:
-    """Honest answers (grid, 2) of somebody whose log-odds are the true ones times a factor."""
-    if confidence == 1:
-        return HONEST
-    odds = confidence * np.log(POSTERIORS / (1 - POSTERIORS))
-    left, right = (1 / (1 + np.exp(-odds[ends])) for ends in (LEFT, RIGHT))
-    return np.stack([left * right + (1 - left) * (1 - right), right - left], axis=1)
-
-
-@cache
-def bent(side: int, form: Form, confidence: float) -> Floats:
-    """Such answers with each lean of `AMOUNTS`, (amounts, grid)."""
-    return bend(form, AMOUNTS[:, None], side, honest_answers(confidence)[:, side])
-
-
-@cache
-def distances(side: int, form: Form, confidence: float) -> Floats:
-    """Rows (m², −2m) for such answers m, (amounts, 2 grid).
-
-    Their product with weights w and weighted answers wa is Σ w (a − m)² − Σ w a².
-    """
-    means = bent(side, form, confidence)
-    return np.hstack([np.square(means), -2 * means])
 
 
 def outcome_of(values: Floats) -> Indices:

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from pairlearn.check.annotators import UNRELIABLE, check_annotators, crowd_of
+from pairlearn.check.annotators import UNRELIABLE, check_annotators, people_of
 from pairlearn.check.checks import CHECKS
 from pairlearn.check.findings import SEVERITIES, CheckReport, Summary
 from pairlearn.check.view import Majority, TableView
 from pairlearn.columns import check_share
-from pairlearn.tables import PairTable
+from pairlearn.judgements import Judgements
 
 CAVEATS = {
     "annotators lean, guess or contradict each other, and all similarities count": UNRELIABLE,
@@ -25,7 +25,7 @@ CAVEATS = {
 
 
 def check(
-    table: PairTable,
+    table: Judgements,
     *,
     items: Any = None,
     prior: float | None = None,
@@ -37,7 +37,7 @@ def check(
 
     Parameters
     ----------
-    table : PairTable
+    table : Judgements
     items : ItemTable or array of ids, optional
         Where every id of the table should be found. Features also show whether the two items of a
         pair are alike more often than by chance, and whose answers are related to the items.
@@ -52,7 +52,7 @@ def check(
 
     Examples
     --------
-    >>> table = PairTable(["a", "b"], ["b", "c"], [0.9, 0.3], None)
+    >>> table = Judgements.from_pairs([[0, 1], [1, 2]], [[0.9, np.nan], [0.3, np.nan]])
     >>> for finding in check(table).findings:
     ...     print(finding.severity, finding.code)
     error needs-majority
@@ -67,10 +67,10 @@ def check(
         if code in wanted and (precision or code != "precision")
         for finding in look_for.look(view)
     ]
-    crowd = None
+    people = None
     if codes is None and view.readable and len(view):
-        crowd = crowd_of(view)
-        found += check_annotators(view, crowd)
+        people = people_of(view)
+        found += check_annotators(view, people)
     # Rows so far count those about pairs alone.
     found = [replace(f, rows=tuple(int(view.rows[row]) + 1 for row in f.rows)) for f in found]
     # A stable sort: within one severity the order above stays.
@@ -80,15 +80,15 @@ def check(
     return CheckReport(
         tuple(found),
         _summary(view, caveats),
-        crowd=crowd if len(view.annotators) else None,
+        people=people if len(view.annotators) else None,
         statements=view.statements.counts(),
     )
 
 
 def _check_arguments(table: Any, prior: float | None, majority: str | None) -> None:
-    if not isinstance(table, PairTable):
+    if not isinstance(table, Judgements):
         kind = type(table).__name__
-        raise TypeError(f"table must be a PairTable, as read_pairs returns; got {kind}")
+        raise TypeError(f"table must be Judgements, as read_pairs returns; got {kind}")
     check_share("prior", prior)
     if majority not in (None, "positive", "negative"):
         raise ValueError(f"majority must be 'positive' or 'negative'; got {majority!r}")

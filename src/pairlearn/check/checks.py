@@ -8,20 +8,19 @@ tests. There is one code for each remedy: what asks for the same remedy is one f
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import numpy as np
 
-from pairlearn import kinds
 from pairlearn.check.findings import Finding, Severity
 from pairlearn.check.planning import annotator_accuracy, annotator_strength, expected_half_width
 from pairlearn.check.view import CLEAR, LARGE, LEAST, TableView, clear, distances
 from pairlearn.columns import Floats, Indices, similar_id
 from pairlearn.dependence import Dependence
+from pairlearn.io.cells import list_names
+from pairlearn.judgements import kinds
 from pairlearn.labels import PairLabels
-from pairlearn.tables.cells import list_names
 
 SHOWN = 5
 """Rows, ids or columns that a finding names."""
@@ -76,36 +75,6 @@ class Check:
 
 
 # ---- columns and items ------------------------------------------------------------------------
-
-
-class MisspeltColumn(Check):
-    """The column {column} is not read. If it is the {near}, rename it to {near}; if not, ignore
-    this warning.
-    """
-
-    code, severity = "misspelt-column", "warning"
-
-    def look(self, view: TableView) -> Iterator[Finding]:
-        known = [*kinds.columns(), "weight", "annotator"]
-        for column in view.ignored.keys() - {*known}:
-            name = column.strip().casefold()
-            near = [other for other in known if len(name) > 2 and other.startswith(name)]
-            # At difflib's own cutoff of 0.6, "place" would be "label".
-            near = near or difflib.get_close_matches(name, known, n=1, cutoff=0.7)
-            if near:
-                yield self.found(column=column, near=near[0])
-
-
-class IgnoredColumn(Check):
-    """The column {column} is about one item, and {count:,} rows about pairs fill it: it is
-    ignored there. State it in rows of their own, with an empty right.
-    """
-
-    code, severity = "ignored-column", "warning"
-
-    def look(self, view: TableView) -> Iterator[Finding]:
-        for column in view.ignored.keys() & kinds.columns().keys():
-            yield self.found(count=view.ignored[column], column=column)
 
 
 class SelfPair(Check):

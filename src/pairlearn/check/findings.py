@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
-from pairlearn.annotators.crowd import Crowd
+from pairlearn.annotators import Annotators
 from pairlearn.prior import PriorEstimate
 
 Severity = Literal["error", "warning", "note"]
@@ -134,21 +134,21 @@ class Summary:
 class CheckReport:
     """The result of `check`: errors first, then warnings, then notes; and the table in numbers.
 
-    ``crowd`` describes how the annotators answer, where that is known, and ``statements`` counts
+    ``people`` is how the annotators answer, where that is known, and ``statements`` counts
     the statements of each kind.
 
     Examples
     --------
     >>> from pairlearn.check import check
-    >>> from pairlearn.tables import PairTable
-    >>> report = check(PairTable([1, 1], [2, 1], [0.5, 1.0], [0.1, 0.0]))
+    >>> from pairlearn import Judgements
+    >>> report = check(Judgements.from_pairs([[1, 2], [1, 1]], [[0.5, 0.1], [1.0, 0.0]]))
     >>> report.ok, report.of("error")[0].code
     (False, 'self-pair')
     """
 
     findings: tuple[Finding, ...]
     summary: Summary
-    crowd: Crowd | None = None
+    people: Annotators | None = None
     statements: Mapping[str, int] = field(default_factory=dict)
 
     @property

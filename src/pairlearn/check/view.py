@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn import kinds
 from pairlearn.annotators.scale import AnswerScale, scale_of
 from pairlearn.columns import Floats, Indices, Mask, find_rows
 from pairlearn.dependence import Dependence, components
 from pairlearn.evaluation.ends import correlated_ends
-from pairlearn.judgements import Judgements
+from pairlearn.io import ItemTable
+from pairlearn.judgements import Judgements, kinds
+from pairlearn.judgements.scales import Scale, find_scale
 from pairlearn.labels import TOLERANCE, PairLabels
 from pairlearn.prior import PriorEstimate, estimate_prior
-from pairlearn.tables import ItemTable, PairTable
-from pairlearn.tables.scales import Scale, find_scale
 
 Majority = Literal["positive", "negative"]
 
@@ -72,8 +70,6 @@ class TableView:
         ``other_ids`` if they are in no pair.
     rows : array
         Rows of the table.
-    ignored : mapping of str to int
-        Columns that count for nothing, and how many rows fill them.
     item_ids, features, feature_names
         The items, where known: their ids, and the features of ``ids`` and then ``other_ids``.
     """
@@ -89,7 +85,6 @@ class TableView:
     rows: Indices
     single_ids: NDArray[Any]
     other_ids: NDArray[Any]
-    ignored: Mapping[str, int] = field(default_factory=dict)
     item_ids: NDArray[Any] | None = None
     features: NDArray[Any] | None = None
     feature_names: tuple[str, ...] = ()
@@ -100,43 +95,47 @@ class TableView:
     @classmethod
     def of(
         cls,
-        table: PairTable,
+        table: Judgements,
         items: Any = None,
         prior: float | None = None,
         majority: Majority | None = None,
     ) -> TableView:
         """View a table, with its items, an ItemTable or their ids, and what else is known."""
-        rows = np.flatnonzero(~table.single)
-        pairs, n = table[rows], len(rows)
-        ids, ends = pairs.numbered()
-        similarity, difference = pairs.to_array().T
-        choice = np.zeros(n, np.int64) if pairs.preference is None else pairs.preference
-        single_ids = table.left[table.single]
-        other_ids = np.setdiff1d(single_ids, ids)
+        # A preference after an answer of the same annotator about the same pair belongs to it.
+        compares, follows = table.has("preference"), np.zeros(len(table), bool)
+        follows[1:] = compares[1:] & table.soft[:-1] & (np.diff(table.file_rows()) == 0)
+        choice = np.where(compares, table.u, 0).astype(np.int64)
+        choice[:-1] = np.where(follows[1:], choice[1:], choice[:-1])
+        rows = np.flatnonzero(~table.single & ~follows)
+        n, names = len(rows), np.full(len(table), "")
+        known_ids = np.arange(1 + table.ends.max(initial=-1)) if table.ids is None else table.ids
+        used, ends = np.unique(table.ends[rows], return_inverse=True)
+        singles = table.ends[table.single, 0]
+        others = np.setdiff1d(singles, used)
+        places = np.full(len(known_ids) + 1, -1)
+        places[np.concatenate([used, others])] = np.arange(len(used) + len(others))
+        similarity, difference = table.answers()[rows].T
+        ids, other_ids = known_ids[used], known_ids[others]
         all_ids = np.concatenate([ids, other_ids])
-        all_ends = np.full((len(table), 2), -1)
-        all_ends[rows] = ends
-        all_ends[table.single, 0] = find_rows(single_ids, all_ids)
         has_features = isinstance(items, ItemTable)
         constant = has_features and _constant(items.features)
         features = None
         if has_features and n and not constant:
-            places = find_rows(all_ids, items.ids)
-            features = items.features[places] if (places >= 0).all() else None
+            found = find_rows(all_ids, items.ids)
+            features = items.features[found] if (found >= 0).all() else None
         known = items.ids if has_features else items
         return cls(
             stated_s=similarity,
             stated_c=difference,
-            preference=choice.astype(np.int64),
-            weight=np.ones(n) if pairs.weight is None else pairs.weight,
-            ends=ends,
+            preference=choice[rows],
+            weight=table.weight[rows],
+            ends=ends.reshape(-1, 2).astype(np.int64),
             ids=ids,
-            names=np.full(n, "") if pairs.annotator is None else pairs.annotator,
-            statements=Judgements.from_columns(all_ends, table.statements()),
+            names=(names if table.annotator is None else table.annotator)[rows],
+            statements=replace(table, ends=places[table.ends], annotator=None, ids=None),
             rows=rows,
-            single_ids=single_ids,
+            single_ids=known_ids[singles],
             other_ids=other_ids,
-            ignored=table.ignored,
             item_ids=None if known is None else np.asarray(known),
             features=features,
             feature_names=tuple(items.names) if has_features else (),

@@ -5,63 +5,54 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pairlearn.cli.command import Output, command, counted
+from pairlearn.cli import options as opt
+from pairlearn.cli.command import Command, Output, counted, new_app
 from pairlearn.cli.options import (
     FIGURES,
-    Columns,
-    Majority,
-    Reading,
-    Seed,
+    argument,
     check_new_file,
     check_positive,
     check_suffix,
+    option,
 )
+from pairlearn.cli.reading import Reading, column_choice
 
 if TYPE_CHECKING:
     from pairlearn.check import CheckReport, Finding, PairPlan
-    from pairlearn.tables import PairTable
+    from pairlearn.judgements import Judgements
 
 _COLOURS = {"error": "bold red", "warning": "yellow", "note": "cyan"}
+app = new_app()
 
 
-@command(
-    "check",
-    Reading,
-    Columns,
-    quiet="Print nothing: see exit code.",
-    exits="0 no errors, 1 errors were found",
-)
+@app.command(cls=Command)
 def check(
-    reading: Reading,
-    columns: Columns,
-    pairs: Path,
+    pairs: opt.Pairs,
     *,
-    items: Path | None = None,
-    labelled: Path | None = None,
-    positive: str | None = None,
-    prior: float | None = None,
-    majority: Majority | None = None,
-    figure: Path | None = None,
-    notes: bool = False,
+    items: Annotated[
+        Path | None,
+        option("Table of items, which should have every id; their features tell more."),
+    ] = None,
+    labelled: opt.Labelled = None,
+    positive: opt.Positive = None,
+    prior: opt.Prior = None,
+    majority: opt.Majority = None,
+    columns: opt.Columns = None,
+    ignore: opt.Ignore = None,
+    kinds: opt.Kinds = None,
+    similarity_scale: opt.SimilarityScale = None,
+    difference_scale: opt.DifferenceScale = None,
+    difference_means: opt.DifferenceMeans = None,
+    figure: Annotated[Path | None, option("Draw the judgements: .png, .svg or .pdf.")] = None,
+    notes: Annotated[bool, option("Show notes as well.", "--notes")] = False,
+    as_json: opt.Json = False,
+    quiet: Annotated[bool, option("Print nothing: see exit code.", "--quiet")] = False,
 ) -> Output:
     """Check judgements: contradictions, impossible answers, annotators, what they can teach.
 
     The summary has the share of positives that the similarities imply.
-
-    Parameters
-    ----------
-    items
-        Table of items, which should have every id; their features tell more about annotators.
-    labelled
-        Items of known class, id and class, as for fit: they tell who has left and right exchanged.
-    prior
-        Share of positives as you know it, to compare.
-    figure
-        Draw the judgements: .png, .svg or .pdf.
-    notes
-        Also print notes; --json has them in any case.
 
     For example:
       pairlearn check pairs.csv --notes
@@ -69,33 +60,40 @@ def check(
       pairlearn check pairs.csv --items items.csv --labelled known.csv
       pairlearn check pairs.csv --similarity-scale 1,5 --difference-scale=-2,2
       pairlearn check pairs.parquet --json | jq '.findings[] | .code'
+
+    Exit codes: 0 no errors, 1 errors were found, 2 wrong request or unusable file.
     """
     from pairlearn.check import check as check_table
-    from pairlearn.tables import read_items
-    from pairlearn.tables.read import read_labelled
+    from pairlearn.io import read_items
+    from pairlearn.io.pairs import read_labelled
+    from pairlearn.judgements import Judgements
 
     check_suffix("--figure", figure, *FIGURES)
     check_positive(positive, labelled)
     if labelled is not None and items is None:
         raise ValueError("--labelled has classes of items: give them, too (--items)")
+    reading = Reading(similarity_scale, difference_scale, difference_means)
     table = reading.table(pairs)  # all values out of range, not the first alone
-    known = None if items is None else read_items(items, columns=columns.choice())
+    known = (
+        None if items is None else read_items(items, columns=column_choice(columns, ignore, kinds))
+    )
     if known is not None and labelled is not None:
-        table = read_labelled(labelled, known, positive).beside(table, known)
+        classes, _ = read_labelled(labelled, known, positive)
+        table = Judgements.concatenate([table, classes])
     report = check_table(table, items=known, prior=prior, majority=majority)
     report = report.without(reading.settled())
-    text = [*_text(report, pairs.name, notes), *(f"note: {note}" for note in reading.notes)]
+    text = [*_text(report, pairs.name, notes=notes), *(f"note: {note}" for note in reading.notes)]
     if figure is not None:
         _draw(table, figure)
         text.append(f"figure: {figure}")
     return Output(report.to_dict(), text, code=0 if report.ok else 1)
 
 
-def _draw(table: PairTable, path: Path) -> None:
+def _draw(table: Judgements, path: Path) -> None:
     from pairlearn.check import plot_plane
     from pairlearn.report.figures import save_figure, styled
 
-    judged = table[table.judged]
+    judged = table[table.soft]
     if not len(judged):
         raise ValueError("--figure shows similarities and differences: the table has none")
     with styled("--figure"):
@@ -106,7 +104,7 @@ def _draw(table: PairTable, path: Path) -> None:
     save_figure(drawing, path)
 
 
-def _text(report: CheckReport, name: str, notes: bool) -> Iterator[Any]:
+def _text(report: CheckReport, name: str, *, notes: bool) -> Iterator[Any]:
     from rich.table import Table
     from rich.text import Text
 
@@ -123,7 +121,7 @@ def _text(report: CheckReport, name: str, notes: bool) -> Iterator[Any]:
     grid = Table.grid(padding=(0, 2))
     grid.add_column(min_width=7, no_wrap=True)
     grid.add_column()
-    shown = report.findings if notes else report.of("error", "warning")
+    shown = [finding for finding in report.findings if notes or finding.severity != "note"]
     for finding in shown:
         code, place = (finding.code, "bold"), (where(finding, finding.message), "dim")
         text = Text.assemble(code, f" {finding.message}", place)
@@ -144,7 +142,7 @@ def _text(report: CheckReport, name: str, notes: bool) -> Iterator[Any]:
 
 def by_kind(statements: Mapping[str, int]) -> str:
     """The number of statements of each kind, in words."""
-    from pairlearn.kinds import kind
+    from pairlearn.judgements.kinds import kind
 
     return ", ".join(kind(name).counted(count) for name, count in statements.items())
 
@@ -167,41 +165,38 @@ LOST = (
 )
 
 
-@command("split", quiet="Print nothing.")
+@app.command(cls=Command)
 def split(
-    pairs: Path,
-    training: Path,
-    held_out: Path,
+    pairs: opt.Pairs,
+    training: Annotated[Path, argument("Pairs to fit to: .csv or .parquet.")],
+    held_out: Annotated[Path, argument("Pairs to measure with: .csv or .parquet.")],
     *,
-    share: float = 0.25,
-    seed: Seed = 0,
-    force: bool = False,
+    share: Annotated[float, option("Share of the pairs that is held out.")] = 0.25,
+    seed: opt.Seed = 0,
+    force: opt.Force = False,
+    as_json: opt.Json = False,
+    quiet: opt.Quiet = False,
 ) -> Output:
     """Split judged pairs by their items.
 
     A model does better on items that it was trained on. So no item is in both files, and
-    pairs with an item on each side are in neither. If each item is in one pair, none is lost.
+    pairs that straddle the split are dropped. If each item is in one pair, none is lost.
     If all items are connected, most pairs can be: fit holds out items of its own (--holdout),
     and then fits all pairs.
 
     Columns other than those of judgements are dropped.
 
-    Parameters
-    ----------
-    training
-        Pairs to fit to: .csv or .parquet.
-    held_out
-        Pairs to measure with: .csv or .parquet.
-    share
-        Share of the pairs that is held out.
-
     For example:
       pairlearn split pairs.csv training.csv held_out.csv
       pairlearn split pairs.csv training.csv held_out.csv --share 0.1 --seed 1
+
+    Exit codes: 0 done, 2 wrong request or unusable file.
     """
+    import numpy as np
+
     from pairlearn.columns import check_share
     from pairlearn.estimators.splits import hold_out_statements, keep_whole
-    from pairlearn.tables import read_pairs, write_pairs
+    from pairlearn.io import read_pairs, write_pairs
 
     check_share("--share", share)
     if training.absolute() == held_out.absolute():
@@ -209,9 +204,9 @@ def split(
     for path in (training, held_out):
         check_new_file(path, "pairs", (".csv", ".parquet"), inputs=[pairs], force=force)
     table = read_pairs(pairs, noisy=True)
-    _, ends = table.numbered()
+    ends = table.ends
     masks = hold_out_statements(ends, share, seed)
-    keep_whole(masks, lambda kind: table.columns().get(kind.named[-1]))
+    keep_whole(masks, lambda kind: np.where(table.of(kind.name), table.v, np.nan))
     if not all(mask.any() for mask in masks):
         raise ValueError(
             f"{pairs}: its items recur too often to be split: use all pairs with "
@@ -230,56 +225,53 @@ def split(
     return Output(data, text + [LOST] * bool(lost))
 
 
-@command("plan", Reading, quiet="Print the number alone.")
+@app.command(cls=Command)
 def plan(
-    reading: Reading,
     *,
-    within: float,
-    accuracy: float | None = None,
-    prior: float | None = None,
-    strength: float | None = None,
-    errors: Literal["symmetric", "misses", "alarms"] = "symmetric",
-    pilot: Path | None = None,
-    items: Path | None = None,
-    model: Path | None = None,
-    confidence: float = 0.95,
-    seed: Seed = 0,
+    within: Annotated[float, option("Wanted half width of the interval.")],
+    accuracy: Annotated[
+        float | None, option("Accuracy of the classifier, as a guess (not with --model).")
+    ] = None,
+    prior: Annotated[float | None, option("Share of positives.", default="that of --pilot")] = None,
+    strength: Annotated[
+        float | None,
+        option(
+            "Strength of the annotator: 3 is right about 93%, 4 about 98%, 5 about 99.4% of "
+            "balanced items.",
+            default="that of --pilot, or 5",
+        ),
+    ] = None,
+    errors: Annotated[
+        Literal["symmetric", "misses", "alarms"], option("Where the classifier errs.")
+    ] = "symmetric",
+    pilot: Annotated[
+        Path | None, option("Pairs judged already: they tell prior and strength.")
+    ] = None,
+    items: Annotated[Path | None, option("Items of the pilot, for --model.")] = None,
+    model: Annotated[Path | None, option("Folder of a model, to plan by its own interval.")] = None,
+    confidence: opt.Confidence = 0.95,
+    similarity_scale: opt.SimilarityScale = None,
+    difference_scale: opt.DifferenceScale = None,
+    difference_means: opt.DifferenceMeans = None,
+    seed: opt.Seed = 0,
+    as_json: opt.Json = False,
+    quiet: opt.QuietNumber = False,
 ) -> Output:
     """Plan how many pairs, held out from training, measure an accuracy within ±WITHIN.
 
     From assumptions, from a pilot table, or from a pilot table and a model.
 
-    Parameters
-    ----------
-    within
-        Wanted half width of the interval.
-    accuracy
-        Accuracy of the classifier, as a guess (not with --model).
-    prior
-        Share of positives. [default: that of --pilot]
-    strength
-        Strength of the annotator: 3 is right about 93%, 4 about 98%, 5 about 99.4% of balanced
-        instances. [default: that of --pilot, or 5]
-    errors
-        Where the classifier errs.
-    pilot
-        Pairs judged already: they tell prior and strength.
-    items
-        Items of the pilot, for --model.
-    model
-        Folder of a model, to plan by its own interval.
-
     For example:
       pairlearn plan --within 0.02 --accuracy 0.95 --prior 0.2
       pairlearn plan --within 0.02 --accuracy 0.95 --pilot pairs.csv
-      pairlearn plan --within 0.02 --accuracy 0.95 --pilot pairs.csv \\
-        --similarity-scale 1,5 --difference-scale=-2,2
-      pairlearn plan --within 0.01 --pilot held_out.csv --items items.csv \\
-        --model model
-    """  # noqa: D301
-    from pairlearn.check import planning
-    from pairlearn.tables import read_items
+      pairlearn plan --within 0.01 --pilot new.csv --items items.csv --model model
 
+    Exit codes: 0 done, 2 wrong request or unusable file.
+    """
+    from pairlearn.check import planning
+    from pairlearn.io import read_items
+
+    reading = Reading(similarity_scale, difference_scale, difference_means)
     if not 0 < within < 0.5:
         raise ValueError(f"--within must lie in (0, 0.5); got {within:g}")
     if model is not None:
@@ -349,5 +341,4 @@ def _plan_output(
         pairs = math.ceil(plan.pairs / answers_to_a_pair)
         head += f": about {pairs:,} pairs, with as many answers to each as in the pilot"
     end = "for measuring only: keep these pairs out of training"
-    data = plan.to_dict() | {"warnings": warnings}
-    return Output(data, [head, *text, end], str(plan.pairs), warnings)
+    return Output(plan.to_dict(), [head, *text, end], str(plan.pairs), warnings)

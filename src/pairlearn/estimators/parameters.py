@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import copy
-import functools
-import inspect
 import math
-import warnings
 from collections.abc import Iterable
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
@@ -15,10 +12,10 @@ import torch
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from torch import nn
 
+from pairlearn.io.cells import ColumnKind
 from pairlearn.losses import LOSSES
 from pairlearn.models import CONVOLUTIONAL, PERCEPTRONS
 from pairlearn.risks import CORRECTIONS, RISKS, Risk, Supervised, make_risk
-from pairlearn.tables.cells import ColumnKind
 from pairlearn.training import Checkpoint, Precision, Recipe, choose_device
 from pairlearn.training.loop import Callback, Report
 
@@ -34,29 +31,6 @@ STEPS = 1_600
 """Steps of Adam that "auto" plans for large tables."""
 IMAGE_STEPS = 400
 """The same for the image network, whose steps learn more and take longer."""
-
-
-def keyword_only(cls: type[T]) -> type[T]:
-    """Deprecate positional arguments of a class, whose parameters are keyword-only."""
-    init: Any = cls.__init__
-    names = list(inspect.signature(init).parameters)[1:]
-
-    @functools.wraps(init)
-    def checked(self: Any, *positional: Any, **keywords: Any) -> None:
-        if len(positional) > len(names):
-            raise TypeError(f"{cls.__name__} has {len(names)} parameters; got {len(positional)}")
-        if positional:
-            warnings.warn(
-                f"pass {', '.join(names[: len(positional)])} as keywords: positions will go in 0.3",
-                FutureWarning,
-                stacklevel=2,
-            )
-        # One that is given twice is a TypeError of the language.
-        init(self, **dict(zip(names, positional, strict=False)), **keywords)
-
-    checked.deprecated_original = init  # type: ignore[attr-defined]  # where scikit-learn looks
-    cls.__init__ = checked  # type: ignore[method-assign]
-    return cls
 
 
 AUTO = StrOptions({"auto"})

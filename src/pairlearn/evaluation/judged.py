@@ -121,12 +121,14 @@ class JudgedPairs:
         if not self.has_difference.any() and self.side is None:
             raise ValueError(
                 "labels have similarities only, which stay the same when the classes are swapped, "
-                "so a classifier and its opposite look alike: give some differences, or prior="
+                "so a classifier and its opposite look alike: give some differences, "
+                "or the prior (prior=, or --prior)"
             )
         if not self.has_similarity.any():
             raise ValueError(
                 "labels have differences only, which fix the rates of the classifier's "
-                "decisions up to a constant: give some similarities, or prior="
+                "decisions up to a constant: give some similarities, or the "
+                "prior (prior=, or --prior)"
             )
 
     @cached_property

@@ -14,9 +14,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.annotators import Manner, scale_of
-from pairlearn.annotators.crowd import Crowd
-from pairlearn.annotators.manner import Phrase, in_words
+from pairlearn.annotators import (
+    Annotator as Habits,
+)
+from pairlearn.annotators import (
+    AnnotatorFinding,
+    Annotators,
+    findings,
+    scale_of,
+)
+from pairlearn.annotators.annotator import Phrase, in_words
 from pairlearn.columns import Floats
 from pairlearn.judgements import Judgements
 from pairlearn_studio.records import Annotator, Known, Levels, StoredAnswer, nearly_agree
@@ -76,7 +83,7 @@ class AnnotatorOverview:
     """One line of the supervisor's page; NaN where nothing is known yet.
 
     ``per_hour`` is the pace by the median time, ``infeasible`` the share of answers that no
-    posteriors produce even after rounding, ``words`` describes the ``manner`` in a sentence, and
+    posteriors produce even after rounding, ``words`` describes the ``habits`` in a sentence, and
     ``doubt`` marks those that deserve a look.
     """
 
@@ -88,18 +95,17 @@ class AnnotatorOverview:
     median_seconds: float
     infeasible: float
     drift: Drift
-    manner: Manner | None
+    habits: Habits | None
     words: str
     doubt: bool
 
 
 def overview_of(
-    answers: Sequence[StoredAnswer], totals: Mapping[Annotator, int], crowd: Crowd | None = None
+    answers: Sequence[StoredAnswer], totals: Mapping[Annotator, int], people: People | None = None
 ) -> list[AnnotatorOverview]:
     """Statistics of each annotator, from the answers in their order and the pairs of each."""
     columns = AnswerColumns(answers)
-    crowd = crowd or crowd_of(answers)
-    doubted = {name for doubt in crowd.doubts() for name in doubt.names}
+    people = people or people_of(answers)
 
     def overview(annotator: Annotator, total: int) -> AnnotatorOverview:
         theirs = columns.annotator == annotator.name
@@ -114,9 +120,9 @@ def overview_of(
             median_seconds=median_seconds,
             infeasible=_mean(columns.infeasible_rows[theirs & columns.both].astype(np.float64)),
             drift=_drift(columns.similarity[theirs], columns.difference[theirs], seconds),
-            manner=crowd.manners.get(annotator.name),
-            words=crowd.words(annotator.name),
-            doubt=annotator.name in doubted,
+            habits=people.annotators.find(annotator.name),
+            words=in_words(people.phrases(annotator.name)),
+            doubt=annotator.name in people.doubted,
         )
 
     return [overview(annotator, total) for annotator, total in totals.items()]
@@ -139,13 +145,46 @@ def _drift(s: Floats, c: Floats, seconds: Floats) -> Drift:
     return Drift(*change(s), *change(np.abs(c)), slower)
 
 
-def crowd_of(answers: Sequence[StoredAnswer]) -> Crowd:
-    """How everybody answers, people and models alike, learnt from the answers alone."""
+MANY_GUESSES = 0.15
+"""Share of guesses from which on an annotator deserves a look, as in `pairlearn check`."""
+
+
+@dataclass(frozen=True)
+class People:
+    """How annotators answer, people and models alike, and what is found about them."""
+
+    annotators: Annotators = field(default_factory=Annotators)
+    findings: tuple[AnnotatorFinding, ...] = ()
+
+    @property
+    def doubted(self) -> set[str]:
+        """Annotators who deserve a look."""
+        guessing = {
+            person.name
+            for person in self.annotators.people
+            if person.guesses - 2 * person.guesses_error > MANY_GUESSES
+        }
+        return guessing.union(*(finding.names for finding in self.findings))
+
+    def phrases(self, name: str) -> list[Phrase]:
+        """Parts of a sentence about an annotator, as keys of the tables of translations."""
+        person = self.annotators.find(name)
+        if person is None:
+            return [("has too few answers to say", {})]
+        found = {finding.code for finding in self.findings if name in finding.names}
+        if "reversed-annotator" in found:
+            return [("has left and right exchanged", {})]
+        return person.phrases()
+
+
+def people_of(answers: Sequence[StoredAnswer]) -> People:
+    """How annotators answer, learnt from the answers alone."""
     columns = AnswerColumns([answer for answer in answers if not answer.cant_say])
     statements = {"similarity": columns.similarity, "difference": columns.difference}
     statements["preference"] = np.where(columns.preference == 0, np.nan, columns.preference)
     ends = np.stack([2 * columns.pair, 2 * columns.pair + 1], 1)
-    return Crowd.of(Judgements.from_columns(ends, statements, annotator=columns.annotator))
+    judged = Judgements.from_columns(ends, statements, annotator=columns.annotator)
+    return People(Annotators.learn(judged), tuple(findings(judged)))
 
 
 def group_by(answers: Iterable[StoredAnswer], name: str) -> dict[Any, list[StoredAnswer]]:

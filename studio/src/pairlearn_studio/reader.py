@@ -16,7 +16,7 @@ from typing import Any, get_args
 import msgspec
 
 from pairlearn_studio.items import Items
-from pairlearn_studio.overview import AnnotatorOverview, Quality, crowd_of, overview_of, quality_of
+from pairlearn_studio.overview import AnnotatorOverview, Quality, overview_of, people_of, quality_of
 from pairlearn_studio.project import Project
 from pairlearn_studio.records import (
     Annotator,
@@ -232,7 +232,7 @@ class StoreReader(Queries):
         """
         totals = {annotator: self._counts(annotator.id)[1] for annotator in self.annotators()}
         answers = self.answers()
-        return overview_of(answers, totals, crowd_of(answers if manners else []))
+        return overview_of(answers, totals, people_of(answers if manners else []))
 
     def find_answers(self, source: str, *values: object) -> list[StoredAnswer]:
         """Answers as by `Queries.find_answers`; StoreFileError if the file is damaged."""

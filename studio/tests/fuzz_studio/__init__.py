@@ -17,7 +17,7 @@ import numpy as np
 from fuzz.mutation import json_mutation
 from fuzz.sandbox import Broken, attempt, folder, harness, listing, same
 from fuzz.table_files import CSV, rebuilt, written
-from pairlearn.tables import TableError, read_pairs, write_pairs
+from pairlearn.io import TableError, read_pairs, write_pairs
 from pairlearn_studio.ask import AnswerCache, ModelError
 from pairlearn_studio.changes import Changes
 from pairlearn_studio.endpoint import Reply, TransientError, error_text, read_reply

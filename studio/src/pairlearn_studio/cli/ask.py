@@ -12,12 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import typer
-
-from pairlearn.cli.command import INTERRUPTED, Output, command
-from pairlearn.cli.options import OptionalCount
+from pairlearn.cli.command import INTERRUPTED, Command, Output, new_app
+from pairlearn.cli.options import Json, Quiet, option
 from pairlearn.progress import bar
-from pairlearn_studio.cli.exchange import opened
+from pairlearn_studio.cli.exchange import ProjectFolder, opened
 
 if TYPE_CHECKING:
     from pairlearn_studio.ask import AnswerCache, Budget, ChatEndpoint, Pace
@@ -26,47 +24,23 @@ if TYPE_CHECKING:
 
 FAILED, LIMITED = 1, 3
 CACHE = "model-answers.sqlite"
-Price = Annotated[float, typer.Option(min=0)]
+app = new_app()
 
 
 @dataclass(frozen=True)
 class Asking:
-    """The model to ask: a function, or a model at an endpoint.
+    """The model to ask: a function, or a model at an endpoint."""
 
-    Parameters
-    ----------
-    model
-        A Python function, as module:function.
-    endpoint
-        Base URL of the chat protocol, such as https://…/v1.
-    model_name
-        The model at the endpoint.
-    key_env
-        Environment variable with the endpoint's key.
-    per
-        Ask about each pair, in both orders; or about each item once, which costs less.
-    least_mass
-        Below this probability of recognised answers: “can't say”.
-    alternatives
-        Alternative tokens to request (top_logprobs).
-    timeout
-        Seconds for one request.
-    retries
-        How often a failed request is sent again.
-    plain_http
-        Allow http:// beyond this machine.
-    """
-
-    model: str | None = None
-    endpoint: str | None = None
-    model_name: str | None = None
-    key_env: str | None = None
-    per: Literal["pair", "item"] = "pair"
-    least_mass: float = 0.5
-    alternatives: int = 20
-    timeout: float = 60.0
-    retries: Annotated[int, typer.Option(min=0, max=20)] = 4
-    plain_http: bool = False
+    model: str | None
+    endpoint: str | None
+    model_name: str | None
+    key_env: str | None
+    per: Literal["pair", "item"]
+    least_mass: float
+    alternatives: int
+    timeout: float
+    retries: int
+    plain_http: bool
 
     def check(self) -> None:
         """Refuse contradicting options."""
@@ -74,9 +48,9 @@ class Asking:
             raise ValueError("give either --model module:function or --endpoint URL")
         if self.endpoint is not None and self.model_name is None:
             raise ValueError("--endpoint needs --model-name, as the endpoint calls the model")
-        for option, value in (("--model-name", self.model_name), ("--key-env", self.key_env)):
+        for name, value in (("--model-name", self.model_name), ("--key-env", self.key_env)):
             if self.endpoint is None and value is not None:
-                raise ValueError(f"{option} goes with --endpoint")
+                raise ValueError(f"{name} goes with --endpoint")
 
     def open_endpoint(self, cache: AnswerCache, budget: Budget, pace: Pace) -> ChatEndpoint:
         """The endpoint, with the key from its environment variable."""
@@ -109,51 +83,53 @@ class Asking:
         return (ask.by_pairs if by_pair else ask.by_items)(model, view)
 
 
-@command(
-    "annotate ask",
-    Asking,
-    quiet="Print nothing.",
-    exits="0 all judged, 1 the model failed, 3 a limit was reached",
-)
+@app.command(cls=Command)
 def ask(
-    asking: Asking,
-    project: Path,
+    project: ProjectFolder,
     *,
-    name: str | None = None,
-    pairs: OptionalCount = None,
-    max_requests: Annotated[int | None, typer.Option(min=0)] = None,
-    max_cost: Annotated[float | None, typer.Option(min=0)] = None,
-    price_in: Price = 0.0,
-    price_out: Price = 0.0,
-    rpm: float | None = None,
-    concurrent: Annotated[int | None, typer.Option(min=1, max=256)] = None,
-    cache: Path | None = None,
+    model: Annotated[str | None, option("A Python function, as module:function.")] = None,
+    endpoint: Annotated[
+        str | None, option("Base URL of the chat protocol, such as https://…/v1.")
+    ] = None,
+    model_name: Annotated[str | None, option("The model at the endpoint.")] = None,
+    key_env: Annotated[str | None, option("Environment variable with the endpoint's key.")] = None,
+    per: Annotated[
+        Literal["pair", "item"],
+        option("Ask about each pair, in both orders; or about each item once: costs less."),
+    ] = "pair",
+    least_mass: Annotated[
+        float, option("Below this probability of recognised answers: “can't say”.")
+    ] = 0.5,
+    alternatives: Annotated[int, option("Alternative tokens to request (top_logprobs).")] = 20,
+    timeout: Annotated[float, option("Seconds for one request.")] = 60.0,
+    retries: Annotated[int, option("How often a failed request is sent again.", min=0, max=20)] = 4,
+    plain_http: Annotated[
+        bool, option("Allow http:// beyond this machine.", "--plain-http")
+    ] = False,
+    name: Annotated[str | None, option("Name of the annotator.", default="the model's")] = None,
+    pairs: Annotated[int | None, option("Pairs to judge in this run, at most.", min=1)] = None,
+    max_requests: Annotated[int | None, option("Requests in this run, at most.", min=0)] = None,
+    max_cost: Annotated[
+        float | None, option("Cost of this run, at most; needs prices.", min=0)
+    ] = None,
+    price_in: Annotated[float, option("Price of a million prompt tokens.", min=0)] = 0.0,
+    price_out: Annotated[float, option("Price of a million answer tokens.", min=0)] = 0.0,
+    rpm: Annotated[float | None, option("Requests per minute, at most.")] = None,
+    concurrent: Annotated[
+        int | None,
+        option("Requests at a time.", default="4, and 1 for a function", min=1, max=256),
+    ] = None,
+    cache: Annotated[
+        Path | None,
+        option("File that keeps the answers.", default="PROJECT/model-answers.sqlite"),
+    ] = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
 ) -> Output:
     """Have a model judge the pairs of a project, as one of its annotators.
 
     Items are sent to the endpoint. Run again after an interruption or a limit: judgements
     are kept, and no question that an endpoint answered is asked again.
-
-    Parameters
-    ----------
-    name
-        Name of the annotator. [default: the model's]
-    pairs
-        Pairs to judge in this run, at most.
-    max_requests
-        Requests in this run, at most.
-    max_cost
-        Cost of this run, at most; needs prices.
-    price_in
-        Price of a million prompt tokens.
-    price_out
-        Price of a million answer tokens.
-    rpm
-        Requests per minute, at most.
-    concurrent
-        Requests at a time. [default: 4, and 1 for a function]
-    cache
-        File that keeps the answers. [default: PROJECT/model-answers.sqlite]
 
     A function judges pairs or, with --per item, items. None means “can't say”.
       f(left, right) -> (similarity, difference)
@@ -172,14 +148,21 @@ def ask(
       pairlearn annotate ask pumps --model-name large \\
         --endpoint https://api.example.com/v1 --key-env API_KEY --per item \\
         --rpm 60 --max-cost 2 --price-in 0.15 --price-out 0.6
+
+    Exit codes: 0 all judged, 1 the model failed, 2 wrong request or unusable file, 3 a limit
+    was reached.
     """  # noqa: D301
     from pairlearn_studio.ask import AnswerCache, Budget, Pace, Seat, fill
 
+    asking = Asking(
+        model, endpoint, model_name, key_env, per, least_mass, alternatives, timeout, retries,
+        plain_http,
+    )  # fmt: skip
     asking.check()
     budget = Budget(
         max_requests=max_requests, max_cost=max_cost, price_in=price_in, price_out=price_out
     )
-    pace, endpoint = Pace(rpm), None
+    pace, chat = Pace(rpm), None
     who = name or asking.model_name or str(asking.model)
     with ExitStack() as open_files:
         store = open_files.enter_context(opened(project))
@@ -187,12 +170,12 @@ def ask(
         open_pairs = seat.open_pairs()
         if asking.endpoint is not None:
             answers = open_files.enter_context(AnswerCache(cache or project / CACHE))
-            endpoint = asking.open_endpoint(answers, budget, pace)
-        judge = asking.judge(store, endpoint, budget, pace)
+            chat = asking.open_endpoint(answers, budget, pace)
+        judge = asking.judge(store, chat, budget, pace)
         chosen = open_pairs if pairs is None else open_pairs[:pairs]
         with bar("judging", len(chosen)) as progress:
             filled = fill(
-                chosen, judge, seat.keep, concurrent=concurrent or (4 if endpoint else 1),
+                chosen, judge, seat.keep, concurrent=concurrent or (4 if chat else 1),
                 stop=pace.stop, progress=progress or (lambda done: None),
             )  # fmt: skip
     report = {
@@ -201,8 +184,8 @@ def ask(
         **filled.summary(),
         "left": len(open_pairs) - len(filled.judgements),
         "requests": budget.requests,
-        "cached": 0 if endpoint is None else endpoint.cached,
-        "retried": 0 if endpoint is None else endpoint.retried,
+        "cached": 0 if chat is None else chat.cached,
+        "retried": 0 if chat is None else chat.retried,
         "prompt_tokens": budget.prompt_tokens,
         "completion_tokens": budget.completion_tokens,
         "cost": budget.spent,

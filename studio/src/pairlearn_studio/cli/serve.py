@@ -9,8 +9,12 @@ from typing import Annotated
 
 import typer
 
-from pairlearn.cli.command import command
+from pairlearn.cli.command import Command, new_app
+from pairlearn.cli.options import argument, option
 from pairlearn.extras import missing_extra
+
+app = new_app()
+Port = Annotated[int, option("Port to listen at.", min=1, max=65535)]
 
 NOT_RANDOM = (
     "pairs are chosen by a model, not at random: estimates need the inclusion weights, "
@@ -18,35 +22,38 @@ NOT_RANDOM = (
 )
 
 
-@command("annotate serve", has_json=False, exits="0 ended by an interrupt")
+@app.command(cls=Command)
 def serve(
-    projects: list[Path],
+    projects: Annotated[
+        list[Path], argument("Folders; of several, each is served below its own name.")
+    ],
     *,
-    host: str = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=1, max=65535)] = 8337,
-    public: bool = False,
-    url: str | None = None,
-    webhook: str | None = None,
-    show: Annotated[bool, typer.Option("--open")] = False,
+    host: Annotated[str, option("Address to listen at.")] = "127.0.0.1",
+    port: Port = 8337,
+    public: Annotated[
+        bool, option("Let other machines reach it; links stay secret.", "--public")
+    ] = False,
+    url: Annotated[
+        str | None,
+        option(
+            "Address that people use, such as https://studio.example.", default="where it listens"
+        ),
+    ] = None,
+    webhook: Annotated[
+        str | None,
+        option("Address that is sent a JSON object when all pairs of a project are answered."),
+    ] = None,
+    show: Annotated[
+        bool,
+        option(
+            "Also print links that are valid until the server ends, and open the supervisor's.",
+            "--open",
+        ),
+    ] = False,
 ) -> None:
     """Serve the web app, to this machine only unless --public is given.
 
     A project has one server at a time; all other commands can run next to it.
-
-    Parameters
-    ----------
-    projects
-        Folders; of several, each is served below its own name.
-    host
-        Address to listen at.
-    public
-        Let other machines reach it; links stay secret.
-    url
-        Address that people use, such as https://studio.example. [default: where it listens]
-    webhook
-        Address that is sent a JSON object when all pairs of a project are answered.
-    show
-        Print links for everybody that are valid until the server ends, and open the supervisor's.
 
     For example:
       pairlearn annotate serve pumps
@@ -54,6 +61,8 @@ def serve(
       pairlearn annotate serve pumps valves --webhook https://ci.example/judged
       pairlearn annotate serve pumps --host 0.0.0.0 --public \\
         --url https://studio.example
+
+    Exit codes: 0 ended by an interrupt, 2 wrong request or unusable file.
     """  # noqa: D301
     from pairlearn_studio import Project
 
@@ -95,24 +104,23 @@ def _print_links(links: dict[str, str]) -> None:
         typer.echo(f"  {name}  {link}", err=True)
 
 
-@command("annotate demo", has_json=False, exits="0 ended by an interrupt")
+@app.command(cls=Command)
 def demo(
-    project: Path = Path("studio-demo"),
+    project: Annotated[Path, argument("Folder to make; an existing one is served again.")] = Path(
+        "studio-demo"
+    ),
     *,
-    port: Annotated[int, typer.Option(min=1, max=65535)] = 8337,
-    show: Annotated[bool, typer.Option("--open/--no-open")] = True,
+    port: Port = 8337,
+    show: Annotated[
+        bool, option("Open the annotator's page in the browser.", "--open/--no-open")
+    ] = True,
 ) -> None:
     """Try the studio: judge handwritten digits, with definitions, practice and known pairs.
 
-    Parameters
-    ----------
-    project
-        Folder to make; an existing one is served again.
-    show
-        Open the annotator's page in the browser.
-
     For example:
       pairlearn annotate demo
+
+    Exit codes: 0 ended by an interrupt, 2 wrong request or unusable file.
     """
     from pairlearn_studio import Store
     from pairlearn_studio.creating import make_demo

@@ -17,7 +17,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.templating import Jinja2Templates
 
-from pairlearn.annotators.manner import Phrase, in_words
+from pairlearn.annotators.annotator import Phrase, in_words
 from pairlearn_studio.exchange import answer_lines, exportable, settled
 from pairlearn_studio.overview import AnswerColumns, format_number, group_by
 from pairlearn_studio.project import translate, translations
