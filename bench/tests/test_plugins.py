@@ -13,8 +13,8 @@ import pytest
 
 from pages import read_page
 from pairlearn.models import register_model
-from pairlearn_bench import get_grid, register_dataset
-from pairlearn_bench.data import get_spec, load
+from pairlearn_bench import get_grid
+from pairlearn_bench.data import get_spec, load, register_dataset
 
 EXTEND = Path(__file__).parents[2] / "docs" / "extend"
 FILES = {

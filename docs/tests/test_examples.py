@@ -86,7 +86,7 @@ def test_the_command_line_is_walked_in_order():
         for line in block.text.splitlines()
         if line.startswith("pairlearn ")
     ]
-    order = ["simulate", "check", "prior", "fit", "evaluate", "compare", "predict"]
+    order = ["simulate", "check", "fit", "evaluate", "compare", "predict"]
     assert list(dict.fromkeys(commands)) == order
 
 

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from pairlearn_bench.cells import published_robustness as published_robustness
     from pairlearn_bench.cells import result_rows as result_rows
     from pairlearn_bench.cells import summarize as summarize
-    from pairlearn_bench.data import register_dataset as register_dataset
     from pairlearn_bench.grids import GRIDS as GRIDS
     from pairlearn_bench.grids import PAPER_DATASETS as PAPER_DATASETS
     from pairlearn_bench.grids import Grid as Grid
@@ -49,7 +48,7 @@ if TYPE_CHECKING:
     from pairlearn_bench.tables import robustness_table as robustness_table
     from pairlearn_bench.tables import to_markdown as to_markdown
 
-_HOMES = ("data", "runs", "grids", "cells", "store", "reproduction", "headline", "tables")
+_HOMES = ("runs", "grids", "cells", "store", "reproduction", "headline", "tables")
 """Modules with the names above, imported when one is used: `--help` needs none of them."""
 
 
