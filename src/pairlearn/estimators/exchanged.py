@@ -35,7 +35,8 @@ AGAINST_DIFFERENCES = (
 AGAINST_MODEL = (
     "the known classes contradict the model: it takes an item called negative for the more "
     "positive one in {share:.0%} of the couples. Either the positive class (positive=, or "
-    "--positive) is the other one, or the model was fitted to differences with left and right exchanged"
+    "--positive) is the other one, or the model was fitted to differences with left and right "
+    "exchanged"
 )
 NOT_CORRECTED = "The classes do not correct the confidence of these judgements"
 
