@@ -220,7 +220,7 @@ def test_preferences_that_run_against_those_of_others() -> None:
     assert find(check(judged), "reversed-annotator").ids == ("cy",)
     turned = np.where((np.arange(120) >= 80)[:, None], ends[:, ::-1], ends)
     assert "reversed-annotator" not in codes(
-        check(pair_table(*turned.T, None, None, judged.preference, annotator=judged.annotator))
+        check(pair_table(*turned.T, None, None, judged.u, annotator=judged.annotator))
     )
 
 

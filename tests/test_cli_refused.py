@@ -110,8 +110,6 @@ REFUSED = [
     (f"{FIT} --model forest", "forest"),
     (f"{FIT} --epochs 0", "--epochs"),
     (f"{FIT} --ids ids.npy", "ids is for .npy features"),
-    (f"{FIT} --stream --labelled l.csv", "--labelled is for pairs in memory: leave out"),
-    (f"{FIT} --stream --difference-means preference", "is for pairs in memory: leave out"),
 ]
 
 

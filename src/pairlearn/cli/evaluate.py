@@ -90,8 +90,8 @@ class Request(Reading):
 
         return PairClassifier.load(self.model)
 
-    def sample(self, *, stream: bool = False) -> PairSample:
-        """Items and pairs, of a stream a random sample."""
+    def sample(self) -> PairSample:
+        """Items and pairs."""
         from pairlearn.estimators.measuring import PairSample
         from pairlearn.io import read_items
 
@@ -145,7 +145,6 @@ def evaluate(
     labelled: Path | None = None,
     positive: str | None = None,
     at_least: float | None = None,
-    stream: bool = False,
 ) -> Output:
     """Measure a model on judged pairs that it was not fitted to.
 
@@ -155,9 +154,6 @@ def evaluate(
 
     Pairs with items that the model was trained on are left out, with a note; without others
     nothing is measured. pairlearn split makes tables without such items.
-
-    With --stream the pairs stay in their Parquet file. All are checked, and the model is
-    measured on a random sample of 262,144 at most.
 
     Parameters
     ----------
@@ -190,7 +186,7 @@ def evaluate(
     from pairlearn.estimators.exchanged import either_way
     from pairlearn.estimators.measuring import HeldPairs
 
-    sample = request.sample(stream=stream)
+    sample = request.sample()
     held = HeldPairs.score(
         request.classifier, sample.items, sample.table, files, both=labelled is not None
     )

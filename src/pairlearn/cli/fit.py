@@ -95,7 +95,6 @@ class Request(Columns, Reading, Training):
     positive: str | None = None
     groups: Path | None = None
     noisy: bool = False
-    stream: bool = False
     model: Literal["auto", "mlp-bn", "mlp", "linear"] = "auto"
     annotators: Literal["auto", "learn", "ideal"] = "auto"
     unjudged: str = "auto"
@@ -122,9 +121,6 @@ class Request(Columns, Reading, Training):
     def check_options(self) -> None:
         """Refuse options that do not go together."""
         check_positive(self.positive, self.labelled)
-        for option, file in (("--labelled", self.labelled), ("--groups", self.groups)):
-            if self.stream and file is not None:
-                raise ValueError(f"{option} is for pairs in memory: leave out --stream, or it")
 
     def classifier(self) -> PairClassifier:
         """The classifier to fit, its parameters checked."""
@@ -235,9 +231,6 @@ def fit(
     folder OUT.checkpoint until the model is saved. torchrun … -m pairlearn fit … trains one
     model in several processes.
 
-    With --stream pairs are read from a Parquet file block by block in every epoch, so that
-    only the items are in memory; see the guide on streaming.
-
     Scikit-learn classifiers cannot be saved without pickle and are not offered here: use
     PairClassifier(model=...) in Python.
 
@@ -256,7 +249,6 @@ def fit(
         --positive spam
       pairlearn fit items.csv pairs.csv --out model --ignore name \\
         --kinds zip:category
-      pairlearn fit items.npy pairs.parquet --out model --stream
     """  # noqa: D301
     start = time.perf_counter()
     from pairlearn.columns import check_share

@@ -60,7 +60,6 @@ HELP = {
     "device": "auto, cpu, cuda, cuda:1, …",
     "noisy": "Allow judgements that noise has moved out of range.",
     "seed": "Seed of all random numbers.",
-    "stream": "Read the pairs block by block: .parquet, any size.",
     "test_subset": "How the test set is reduced to the class prior.",
     "checkpoint_seconds": "Seconds between checkpoints of the training.",
     "port": "Port to listen at.",
@@ -213,12 +212,6 @@ class Reading:
             except ValueError as error:
                 raise ValueError(f"--{name}-scale: {error}") from None
         return scales
-
-    def stream_scales(self) -> list[Scale | None]:
-        """The scales, for pairs that stay in their file."""
-        if self.difference_means is not None:
-            raise ValueError("--difference-means is for pairs in memory: leave out --stream")
-        return self.scales()
 
     def table(self, path: Path) -> Judgements:
         """Read judgements on their scale; those out of range are for `check` to find."""
