@@ -131,7 +131,7 @@ GIVEN = [
     (PAIRS, "row 1: similarity is '0,7', not a number: write 0.7", BOTH + '1,2,"0,7",0\n'),
     (PAIRS, "is '1,234', not a number: write it without a comma", BOTH + '1,2,"1,234",0\n'),
     (
-        *(PAIRS, "given.csv, triplet 4 must be two rows with one left, two rights, one closer"),
+        *(PAIRS, "given.csv: triplet 4 must be two rows with one left, two rights, one closer"),
         "left,right,closer,triplet\n1,2,yes,4\n1,3,yes,4\n",
     ),
     (PAIRS, "self-pair: Items are paired with themselves", BOTH + "1,1,0.5,0\n"),
@@ -147,7 +147,7 @@ GIVEN = [
     (EVALUATE, ": 0 rows have a similarity or a difference;", "left,right,preference\n1,2,left\n"),
     (EVALUATE, "give some differences, or --prior", "left,right,similarity\n1,2,0.5\n2,3,0.4\n"),
     (EVALUATE, "give some similarities, or --prior", "left,right,difference\n1,2,0.5\n2,3,0.4\n"),
-    (EVALUATE, ", row 1: similarity is 1.5, outside [0, 1]; ", BOTH + "1,2,1.5,0\n2,3,0.5,0\n"),
+    (EVALUATE, ", row 1: similarity is 1.5, outside [0, 1] ", BOTH + "1,2,1.5,0\n2,3,0.5,0\n"),
     (EVALUATE, ": no column 'right'", "left,similarity\n1,0.5\n"),
     (
         f"{EVALUATE} --labelled known.csv",
