@@ -404,7 +404,7 @@ def choose_device(device: str) -> torch.device:
     try:
         chosen = torch.device(device)
     except RuntimeError:
-        raise ValueError(f"device={device} is unknown; say auto, cpu or cuda") from None
+        raise ValueError(f"device {device} is unknown; say auto, cpu or cuda") from None
     if chosen.type == "cuda" and not torch.cuda.is_available():
         raise ValueError(f"device={device}: there is no CUDA here; say auto or cpu")
     return chosen
