@@ -98,9 +98,7 @@ def test_one_command_each_from_csv_to_predictions(fitted: Path) -> None:
 def test_columns_that_are_no_numbers_are_not_exported(fitted: Path, tmp_path: Path) -> None:
     pytest.importorskip("onnxruntime")
     result = run("export", fitted / "model", tmp_path / "model.onnx", code=2)
-    assert "an ONNX file takes numbers: encode the items with encoder_" in " ".join(
-        result.output.split()
-    )
+    assert "plain numbers" in result.output or "ItemEncoder" in result.output
     assert not (tmp_path / "model.onnx").exists()
 
 

@@ -123,7 +123,7 @@ def test_accuracies_are_those_of_estimate_accuracy() -> None:
     ranking = rank("012", logits, labels, **options)
     assert ranking[0].name == "2"
     for row in ranking:
-        alone = estimate_accuracy(*logits[int(row.name)].T, labels, **options)
+        alone = estimate_accuracy(*logits[int(row.name)].T, labels, **options).informed
         assert (row.accuracy.value, row.accuracy.low, row.accuracy.high) == pytest.approx(
             (alone.value, alone.low, alone.high), abs=1e-12
         )

@@ -76,10 +76,9 @@ def test_page_says_what_evaluate_says(folder: Path, tmp_path: Path) -> None:
     assert summary["bytes"] == (tmp_path / "r.html").stat().st_size
     page = (tmp_path / "r.html").read_text("utf-8")
     text = Reader(page).text
-    band = evaluated["plausible"]
-    assert f"right for {percent(band['low'])} to {percent(band['high'])} of the items" in text
-    assert f"it is about {evaluated['accuracy']['value']:.0%}: of 100 items" in text
-    assert "as the annotators see it" in text
+    accuracy = evaluated["accuracy"]
+    ends = f"{percent(accuracy['low'])} to {percent(accuracy['high'])}"
+    assert f"right for {ends} of new items. {accuracy['sentence']}" in text
     assert f"held.csv {digest(held)[:16]}…" in text and "torch 2" in text
     assert "`" not in page.split("<script>")[0]
     for name in ("precision", "f1", "roc_auc"):

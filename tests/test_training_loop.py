@@ -65,7 +65,7 @@ def difference(ours: nn.Module, theirs: nn.Module) -> torch.Tensor:
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Narrow networks."""
     for name, norm in (("mlp", "input"), ("mlp-bn", "all")):
-        monkeypatch.setitem(models._FLAT, name, ((20,) * 3, norm))
+        monkeypatch.setitem(models.PERCEPTRONS, name, ((20,) * 3, norm))
 
 
 @pytest.mark.parametrize(

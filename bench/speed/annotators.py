@@ -335,8 +335,9 @@ def run(crowd: str, name: str, pairs: int, seed: int, cache: Path) -> list[dict[
         flagged = [k for k, person in enumerate(people) if not person.informative]
         rows.append(
             _row(crowd, name, pairs, seed, annotators, accuracy, error, seconds)
-            | {"value": estimate.value, "low": estimate.low, "high": estimate.high}
-            | {"range_low": estimate.plausible.low, "range_high": estimate.plausible.high}
+            | {"value": estimate.value}
+            | {"low": estimate.informed.low, "high": estimate.informed.high}
+            | {"range_low": estimate.low, "range_high": estimate.high}
             | {"flagged": " ".join(map(str, flagged)), "findings": " ".join(codes)}
             | {"annotators": words}
         )

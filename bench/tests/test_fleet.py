@@ -20,7 +20,7 @@ DIM, PAIRS = 5, 60
 def quick(monkeypatch):
     """Narrow networks."""
     for name, norm in (("mlp", "input"), ("mlp-bn", "all")):
-        monkeypatch.setitem(models._FLAT, name, ((18, 18), norm))
+        monkeypatch.setitem(models.PERCEPTRONS, name, ((18, 18), norm))
 
 
 def draw(seed=0, pairs=PAIRS):

@@ -78,7 +78,7 @@ def differences(fleet, name, x, *, leaving_out=(), **loop):
 def quick(monkeypatch):
     """Narrow networks."""
     for name, norm in (("mlp", "input"), ("mlp-bn", "all")):
-        monkeypatch.setitem(models._FLAT, name, ((20,) * 3, norm))
+        monkeypatch.setitem(models.PERCEPTRONS, name, ((20,) * 3, norm))
 
 
 def mixed_groups(rates=(1e-3,) * 4, decays=(1e-5,) * 4):

@@ -221,7 +221,7 @@ def test_every_run_has_a_result_and_repeats(tiny):
 def test_a_result_does_not_depend_on_the_other_runs(monkeypatch):
     """What is left after a kill must come out as it would have: to the last bit."""
     monkeypatch.setattr(trainer, "Fleet", Exact)
-    monkeypatch.setitem(pairlearn.models._FLAT, "mlp", ((40, 40), "input"))
+    monkeypatch.setitem(pairlearn.models.PERCEPTRONS, "mlp", ((40, 40), "input"))
     mixed = [replace(run, model="mlp") for run in dict.fromkeys(MIXED) if run.model == "linear"]
     everything = results(mixed)
     shuffled = random.Random(0).sample(mixed, len(mixed))

@@ -239,7 +239,8 @@ def test_weights_correct_the_prior_and_the_accuracy() -> None:
         corrected = inclusion_weights([pair.weight for pair in chosen], items=400)
         for name, weight in (("weighted", corrected), ("plain", np.ones(150))):
             means[name].append(estimate_prior(labels.similarity, weight=weight).mean_similarity)
-            estimate = estimate_accuracy(*logits[ends.T], labels, weight=weight, items=ends)
+            options = {"weight": weight, "items": ends}
+            estimate = estimate_accuracy(*logits[ends.T], labels, **options).informed
             covered[name] += estimate.low <= truth <= estimate.high
     error = np.std(means["weighted"]) / math.sqrt(30)
     # A ratio of two means has a bias of the order 1/n, here far below that of plain means.

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from pairlearn.annotators.manner import Manner
+from test_annotator_words import crowd_of, write
 
 from pairlearn.annotators import Crowd
-from pairlearn.annotators.manner import Manner
 from pairlearn_studio.cli import exchange as annotate_exchange
 from studio_client import annotate
-from test_annotator_words import crowd_of, write
 
 
 def test_rivals_weigh_the_same_and_are_said_to_be_rivals(tmp_path: Path) -> None:

@@ -3,6 +3,5 @@
 from pairlearn.annotators.annotator import Annotator
 from pairlearn.annotators.findings import AnnotatorFinding, findings
 from pairlearn.annotators.model import Annotators
-from pairlearn.annotators.scale import AnswerScale, scale_of
 
-__all__ = ["Annotator", "AnnotatorFinding", "Annotators", "AnswerScale", "findings", "scale_of"]
+__all__ = ["Annotator", "AnnotatorFinding", "Annotators", "findings"]

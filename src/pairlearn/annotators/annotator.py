@@ -7,16 +7,9 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from pairlearn.annotators.scale import (
-    HARD,
-    HONEST,
-    RANGES,
-    outcome_chances,
-    outcome_of,
-    scale_of,
-)
+from pairlearn.annotators.grid import HARD, HONEST, outcome_chances, outcome_of
 from pairlearn.columns import Floats, Indices
-from pairlearn.labels import TOLERANCE
+from pairlearn.judgements.answer_scale import RANGES, scale_of
 
 Phrase: TypeAlias = tuple[str, dict[str, Any]]
 """A text, and the values of its names in braces."""
@@ -37,6 +30,8 @@ PRIOR_ANSWERS, PRIOR_VARIANCE = 5.0, 0.01
 few answers from 0."""
 NOTHING_ELSE = 0.999
 """Share of guesses of who gives one answer to everything."""
+SAME = ("says “same” {lean} too much", "says “different” {lean} too much")
+RIGHT = ("favours the right one by {lean}", "favours the left one by {lean}")
 UNRELATED = 0.8
 """Share of guesses from which on the answers say next to nothing about the pairs."""
 
@@ -143,16 +138,8 @@ class Annotator:
         return np.square([self.spread_same, self.spread_right]) + np.square(steps) / 12
 
     def admits(self, values: Floats) -> bool:
-        """Whether most of the answers (n, 2) are on the scale that this was learnt from."""
-        if self.scale == "hard":
-            return bool((outcome_of(values) < len(HARD)).mean() > 0.5)
-        off = [
-            np.abs(column[~np.isnan(column), None] - np.array(levels)).min(1)
-            for column, levels in zip(values.T, self.levels, strict=True)
-            if levels
-        ]
-        distances = np.concatenate([*off, np.empty(0)])
-        return not len(distances) or bool((distances < TOLERANCE).mean() > 0.5)
+        """Whether answers (n, 2) are on the scale that this was learnt from."""
+        return self.scale in ("soft", Annotator.start("", values).scale)
 
     def density(self, values: Floats) -> Floats:
         """Density (n, cells) of answers (n, 2) that are no guesses; probabilities of levels."""
@@ -201,57 +188,50 @@ class Annotator:
         person = replace(
             self, guesses=(guesses + 0.5) / (n + 10), borrowed=float(borrowed.sum()) / (n + 10)
         )
-        for side in (0, 1):
-            if np.isnan(values[:, side]).all():
-                continue
-            person = person._on_side(side, values, honest, leaning)
-        if sharp:
-            return person
-        return replace(person, spread_same=self.spread_same, spread_right=self.spread_right)
+        cost, leans = np.log(n) / 2, LEANS[(LEANS == 0) | (np.abs(LEANS) >= LEAST_LEAN)]
+        for side, word in enumerate(("same", "right")):
+            tried = leans if leaning else self.leans[side, None]
+            find = person._likeliest if self.scale == "soft" else person._likeliest_level
+            lean, spread = find(side, tried, cost, values, honest)
+            fitted: dict[str, Any] = {f"lean_{word}": lean}
+            person = replace(person, **fitted | ({f"spread_{word}": spread} if sharp else {}))
+        return person
 
-    def _on_side(self, side: int, values: Floats, honest: Floats, leaning: bool) -> Annotator:
-        """Lean and spread of similarities, or of differences, that maximise the likelihood."""
-        word, here = ("same", "right")[side], self.leans[side]
-        cost = np.where(LEANS == 0, 0.0, np.log(len(values)) / 2)
-        cost[(LEANS != 0) & (np.abs(LEANS) < LEAST_LEAN)] = np.inf
-        if not leaning:
-            cost = np.where(here == LEANS, 0.0, np.inf)
-        candidates = np.isfinite(cost)
-        leans, cost = LEANS[candidates], cost[candidates]
+    def _likeliest(
+        self, side: int, leans: Floats, cost: float, values: Floats, honest: Floats
+    ) -> tuple[float, float]:
+        """Lean and spread of least squares, of similarities or of differences."""
         given = ~np.isnan(values[:, side])
-        if self.scale == "hard":
-            outcome = outcome_of(values)
-            counts = np.stack([honest[outcome == k].sum(0) for k in range(len(HARD) + 1)], 1)
-            fixed, moved = (
-                self._mean(1 - side, self.leans[1 - side]),
-                self._mean(side, leans[:, None]),
-            )
-            same, right = (fixed, moved) if side else (moved, fixed)
-            gain = (np.log(outcome_chances(same, right)) * counts).sum((-1, -2)) - cost
-            changed: dict[str, Any] = {f"lean_{word}": float(leans[gain.argmax()])}
-            return replace(self, **changed)
-        if levels := self.levels[side]:
-            which = self._level(side, values[:, side])
-            counts = np.stack([honest[given & (which == k)].sum(0) for k in range(len(levels))], -1)
-            logs = self._level_logs(side, leans, self._variance(side))
-            lean = float(leans[((logs * counts).sum((-1, -2)) - cost).argmax()])
-            tried = (SPREADS * np.sqrt(START[side])).tolist()
-            fits = [
-                (self._level_logs(side, np.array([lean]), GRID[side] + t**2)[0] * counts).sum()
-                for t in tried
-            ]
-            changed = {f"lean_{word}": lean, f"spread_{word}": tried[int(np.argmax(fits))]}
-            return replace(self, **changed)
-        answers = np.where(given, values[:, side], 0)
+        answers, means = np.where(given, values[:, side], 0), self._mean(side, leans[:, None])
         total, summed = given @ honest, answers @ honest
-        means = self._mean(side, leans[:, None])
         left = honest.sum(1) @ answers**2 + means**2 @ total - 2 * means @ summed
-        best = int((-left / (2 * self._variance(side)) - cost).argmax())
+        best = int((-left / (2 * self._variance(side)) - cost * (leans != 0)).argmax())
         prior = PRIOR_ANSWERS * PRIOR_VARIANCE
         variance = (float(left[best]) + prior) / (float(total.sum()) + PRIOR_ANSWERS)
-        spread = float(np.sqrt(max(variance - GRID[side], 0.0)))
-        changed = {f"lean_{word}": float(leans[best]), f"spread_{word}": spread}
-        return replace(self, **changed)
+        return float(leans[best]), float(np.sqrt(max(variance - GRID[side], 0.0)))
+
+    def _likeliest_level(
+        self, side: int, leans: Floats, cost: float, values: Floats, honest: Floats
+    ) -> tuple[float, float]:
+        """Lean and spread of the greatest likelihood, of answers on levels and hard ones."""
+        kept = np.nan_to_num(values, nan=np.inf)
+        used, first, which = np.unique(kept, axis=0, return_index=True, return_inverse=True)
+        counts = np.zeros((len(used), len(HONEST)))
+        np.add.at(counts, which.ravel(), honest)
+        word = ("same", "right")[side]
+
+        def gain(lean: float, spread: float) -> float:
+            changed: dict[str, Any] = {f"lean_{word}": lean, f"spread_{word}": spread}
+            person = replace(self, **changed)
+            logs = person._logs(values[first], *person.leans)
+            return float((logs * counts).sum()) - cost * (lean != 0)
+
+        here = (self.spread_same, self.spread_right)[side]
+        lean = max(leans.tolist(), key=lambda lean: gain(lean, here))
+        if self.scale == "hard":
+            return lean, here
+        spreads = (SPREADS * np.sqrt(START[side])).tolist()
+        return lean, max(spreads, key=lambda spread: gain(lean, spread))
 
     def _mean(self, side: int, lean: Any) -> Floats:
         """Honest answers of the grid with a lean, clipped to the scale."""
@@ -270,7 +250,7 @@ class Annotator:
             given = ~np.isnan(values[:, side])
             variance = self._variance(side)
             if self.levels[side]:
-                table = self._level_logs(side, np.array([lean]), variance)[0]
+                table = self._level_logs(side, lean)
                 logs += given[:, None] * table[:, self._level(side, values[:, side])].T
                 continue
             answers, means = np.where(given, values[:, side], 0), self._mean(side, lean)
@@ -285,15 +265,14 @@ class Annotator:
         edges = np.array(self.levels[side])
         return np.digitize(np.nan_to_num(values), (edges[1:] + edges[:-1]) / 2)
 
-    def _level_logs(self, side: int, leans: Floats, variance: float) -> Floats:
-        """Log-probabilities (leans, cells, levels): of values between the middles of levels."""
+    def _level_logs(self, side: int, lean: float) -> Floats:
+        """Log-probabilities (cells, levels): of values between the middles of levels."""
         from scipy.special import ndtr  # slow to import
 
         levels = np.array(self.levels[side])
-        edges = (levels[1:] + levels[:-1]) / 2
-        below = ndtr((edges - self._mean(side, leans[:, None])[..., None]) / np.sqrt(variance))
-        chances = np.diff(below, prepend=0.0, append=1.0, axis=-1).clip(1e-9)
-        return np.asarray(np.log(chances))
+        gaps = (levels[1:] + levels[:-1]) / 2 - self._mean(side, lean)[:, None]
+        below = ndtr(gaps / np.sqrt(self._variance(side)))
+        return np.asarray(np.log(np.diff(below, prepend=0.0, append=1.0).clip(1e-9)))
 
     def phrases(self) -> list[Phrase]:
         """Parts of the sentence, as keys of tables of translations.
@@ -301,29 +280,27 @@ class Annotator:
         Shares and leans are left out where their interval includes 0, and a share of guesses that
         is known to no better than ±½ is not told.
         """
-        low, high = np.clip(self.guesses + 1.96 * self.guesses_error * np.array([-1, 1]), 0, 1)
         if self.borrowed == NOTHING_ELSE:
             return [("gives one answer to everything", {})]
-        if self.guesses >= UNRELATED:
+        if not self.informative:
             return [("answers are hardly related to the pairs", {})]
+        low, high = np.clip(self.guesses + 1.96 * self.guesses_error * np.array([-1, 1]), 0, 1)
         phrases: list[Phrase] = []
         if high - low > 0.5:
             phrases.append(("too little to tell how many of the answers are guesses", {}))
         elif low >= 0.01:
-            text = "{share} of the answers are guesses"
-            if self.guesses_error:
-                text = "{share} of the answers are guesses ({low:.0%} to {high:.0%})"
-            values = {"share": _in_words(self.guesses), "low": low, "high": high}
-            phrases.append((text, values))
-        same = "says “same” {lean} too much", "says “different” {lean} too much"
-        right = "favours the right one by {lean}", "favours the left one by {lean}"
-        for lean, error, (more, less) in (
-            (self.lean_same, self.lean_same_error, same),
-            (self.lean_right, self.lean_right_error, right),
+            text = "{share} of the answers are guesses" + " ({low:.0%} to {high:.0%})" * (
+                low < high
+            )
+            shares = {"share": _in_words(self.guesses), "low": low, "high": high}
+            phrases.append((text, shares))
+        for lean, error, texts in (
+            (self.lean_same, self.lean_same_error, SAME),
+            (self.lean_right, self.lean_right_error, RIGHT),
         ):
             if abs(lean) > 1.96 * error:
                 amount = f"{abs(lean):.2f}" + f" ± {1.96 * error:.2f}" * bool(error)
-                phrases.append((more if lean > 0 else less, {"lean": amount}))
+                phrases.append((texts[lean < 0], {"lean": amount}))
         spread = float(np.sqrt((self.spread_same**2 + self.spread_right**2 / 4) / 2))
         if spread >= 0.05:
             phrases.append(("answers vary by {spread:.2f}", {"spread": spread}))

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.annotators.scale import RANGES, scale_of
 from pairlearn.columns import Floats, Indices, Mask, whole_number
 from pairlearn.judgements import Judgements
+from pairlearn.judgements.answer_scale import RANGES, scale_of
 
 LISTED = 5
 """Names that a sentence lists; more would not be read."""

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from pairlearn.annotators.answers import Answers, listed, named
-from pairlearn.annotators.scale import scale_of
+from pairlearn.annotators.answers import Answers, listed
 from pairlearn.columns import Floats
 from pairlearn.judgements import Judgements
+from pairlearn.judgements.answer_scale import scale_of
 
 SHARED = 20
 """Answers from which on habits, or relations of two people, are looked for: with fewer even a
@@ -85,11 +85,6 @@ def findings(judged: Judgements, log_odds: Any = None) -> list[AnnotatorFinding]
     copied = {name for finding in copies for name in finding.names}
     columns = {k: own for k, own in columns.items() if answers.names[k] not in copied}
     return [*found, *copies, *_relations(answers, columns, scores)]
-
-
-def untouched_rows(judged: Judgements) -> Any:
-    """Mask of the rows like sliders that were not moved: similarity ½ and difference 0."""
-    return judged.of("both") & (judged.u == 0.5) & (judged.v == 0)
 
 
 def _one_answer(answers: Answers) -> Iterator[AnnotatorFinding]:
@@ -256,8 +251,3 @@ def _correlations(voices: Floats) -> tuple[Floats, Floats, Floats]:
 
 def _whose(name: str) -> str:
     return f"{name}'s" if name else "the"
-
-
-def names_of(judged: Judgements) -> set[str]:
-    """The names of the annotators of some judgements."""
-    return set() if judged.annotator is None else {*named(judged.annotator).tolist()}

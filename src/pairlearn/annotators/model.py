@@ -41,9 +41,10 @@ import numpy as np
 
 from pairlearn.annotators.annotator import Annotator
 from pairlearn.annotators.answers import Answers, listed
-from pairlearn.annotators.scale import CELL, HONEST, POSTERIORS, RANGES, SIZE, cells, spread_out
+from pairlearn.annotators.grid import CELL, HONEST, POSTERIORS, SIZE, cells, spread_out
 from pairlearn.columns import Floats, Indices
 from pairlearn.judgements import Judgements
+from pairlearn.judgements.answer_scale import RANGES
 
 BINS = 10
 """Tenths of the log-odds, each with a distribution of posteriors of its own."""
@@ -185,17 +186,6 @@ class Annotators:
             return 0.0, 0.0
         same, right = np.average([p.noise for p in self.people], axis=0, weights=weights)
         return float(same), float(right)
-
-    def reliability(self) -> dict[str, float]:
-        """Weights for a plain mean of answers: inverse variances, with a mean of 1.
-
-        Guesses have the variance of honest answers; (0.1, 0.1) is that of the least exact scale.
-        """
-        if not self.people:
-            return {}
-        trust = {p.name: (1 - p.guesses) / (p.noise.mean() + 0.01) for p in self.people}
-        scale = sum(trust.values()) / len(trust)
-        return {name: float(value / scale) for name, value in trust.items()}
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for model folders."""

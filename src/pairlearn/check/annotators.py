@@ -55,8 +55,8 @@ RULES: dict[str, tuple[Severity, str]] = {
 
 
 def people_of(view: TableView) -> Annotators:
-    """Learn how each annotator answers, from the answers alone."""
-    return Annotators.learn(view.judgements)
+    """Learn how each annotator answers, from the answers alone, if there are several."""
+    return Annotators.learn(view.judgements) if len(view.annotators) > 1 else Annotators()
 
 
 def _found(

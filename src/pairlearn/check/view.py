@@ -10,12 +10,12 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.annotators.scale import AnswerScale, scale_of
 from pairlearn.columns import Floats, Indices, Mask, find_rows
 from pairlearn.dependence import Dependence, components
 from pairlearn.evaluation.ends import correlated_ends
 from pairlearn.io import ItemTable
 from pairlearn.judgements import Judgements, kinds
+from pairlearn.judgements.answer_scale import AnswerScale, scale_of
 from pairlearn.judgements.scales import Scale, find_scale
 from pairlearn.labels import TOLERANCE, PairLabels
 from pairlearn.prior import PriorEstimate, estimate_prior
@@ -101,20 +101,23 @@ class TableView:
         majority: Majority | None = None,
     ) -> TableView:
         """View a table, with its items, an ItemTable or their ids, and what else is known."""
-        # A preference after an answer of the same annotator about the same pair belongs to it.
-        compares, follows = table.has("preference"), np.zeros(len(table), bool)
-        follows[1:] = compares[1:] & table.soft[:-1] & (np.diff(table.file_rows()) == 0)
-        choice = np.where(compares, table.u, 0).astype(np.int64)
-        choice[:-1] = np.where(follows[1:], choice[1:], choice[:-1])
-        rows = np.flatnonzero(~table.single & ~follows)
-        n, names = len(rows), np.full(len(table), "")
+        row = table.file_rows()
+        first = np.flatnonzero(np.diff(row, prepend=-1))
+        values = np.full((3, len(first)), np.nan)
+        for k, (name, place) in enumerate(
+            {"similarity": 0, "difference": 1, "preference": 0}.items()
+        ):
+            rows = table.has(name)
+            values[k, row[rows]] = table.values[rows, place]
+        pairs = ~table.single[first]
+        (similarity, difference, choice), first = values[:, pairs], first[pairs]
+        n, names = len(first), np.full(len(table), "")
         known_ids = np.arange(1 + table.ends.max(initial=-1)) if table.ids is None else table.ids
-        used, ends = np.unique(table.ends[rows], return_inverse=True)
+        used, ends = np.unique(table.ends[first], return_inverse=True)
         singles = table.ends[table.single, 0]
         others = np.setdiff1d(singles, used)
         places = np.full(len(known_ids) + 1, -1)
         places[np.concatenate([used, others])] = np.arange(len(used) + len(others))
-        similarity, difference = table.answers()[rows].T
         ids, other_ids = known_ids[used], known_ids[others]
         all_ids = np.concatenate([ids, other_ids])
         has_features = isinstance(items, ItemTable)
@@ -127,13 +130,13 @@ class TableView:
         return cls(
             stated_s=similarity,
             stated_c=difference,
-            preference=choice[rows],
-            weight=table.weight[rows],
+            preference=np.nan_to_num(choice).astype(np.int64),
+            weight=table.weight[first],
             ends=ends.reshape(-1, 2).astype(np.int64),
             ids=ids,
-            names=(names if table.annotator is None else table.annotator)[rows],
+            names=(names if table.annotator is None else table.annotator)[first],
             statements=replace(table, ends=places[table.ends], annotator=None, ids=None),
-            rows=rows,
+            rows=np.flatnonzero(pairs),
             single_ids=known_ids[singles],
             other_ids=other_ids,
             item_ids=None if known is None else np.asarray(known),

@@ -16,7 +16,7 @@ from pairlearn.cli.reading import Reading
 if TYPE_CHECKING:
     from pairlearn.estimators import PairClassifier
     from pairlearn.estimators.measuring import HeldPairs
-    from pairlearn.evaluation import Evaluation, Plausible, Recalibration
+    from pairlearn.evaluation import Evaluation, Recalibration
 
 app = new_app()
 Files = Annotated[
@@ -25,10 +25,6 @@ Files = Annotated[
 ]
 ItemsByName = Annotated[Path | None, option("Table of items, or their folder: ITEMS by name.")]
 PairsByName = Annotated[Path | None, option("Judged pairs that were held out: PAIRS by name.")]
-NO_RANGE = (
-    "no range for annotators who are too sure, or not sure enough: that takes pairs with a "
-    "similarity and a difference"
-)
 TITLES = {"f1": "F1", "prior": "share of positives", "roc auc": "ROC AUC"}
 LINES = {
     "recalibration": "judgements corrected with {labels:,} known classes: log-odds times "
@@ -41,11 +37,6 @@ LINES = {
     "calibration": "predicted probability, and the share of positives that judgements imply:",
 }
 """Results of further options, in a line each."""
-
-
-def narrower(remedy: str, labels: int) -> str:
-    """How to make a range narrower, with the option where known classes do it."""
-    return f"{remedy} (--labelled)" if labels else remedy
 
 
 def two_files(
@@ -110,11 +101,6 @@ class Scoring:
     def cut(self) -> float:
         """The threshold as log-odds."""
         return math.log(self.threshold) - math.log1p(-self.threshold)
-
-    def plausible(self, known: Recalibration | None = None) -> Plausible | None:
-        """The accuracy whatever the annotators' confidence, or as known classes tell it."""
-        held = self.held if known is None else replace(self.held, known=known)
-        return held.plausible(self.cut, self.confidence)
 
     def side_doubts(self) -> list[str]:
         """Reasons why the model may have the classes exchanged."""
@@ -208,7 +194,6 @@ def evaluate(
     if labelled is not None:
         recalibration, against, wrong = _recalibrated(scoring.classifier, held, labelled, positive)
         sides += against
-    band = scoring.plausible(recalibration)
     if recalibration is not None:
         extras["recalibration"] = {
             "slope": recalibration.slope,
@@ -230,23 +215,21 @@ def evaluate(
     not_measured = None
     if sides:  # nothing tells which side is right
         value, low = min(value, 1 - value), min(low, 1 - evaluation.accuracy.high)
-        not_measured, band = either_way(band or evaluation.accuracy), None
+        not_measured = either_way(evaluation.accuracy)
     data = {
         "model": model,
         "pairs": paths[1],
         **evaluation.to_dict(),
         "threshold": threshold,
-        "plausible": None if band is None else band.to_dict(),
         "not_measured": not_measured,
         "ignored": held.ignored,
         "seen": held.seen,
         **extras,
     }
     below = at_least is not None and not low >= at_least
-    text = [*_text(evaluation, band, data | {"measured_on": held.words()})]
+    text = [*_text(evaluation, data | {"measured_on": held.words()})]
     if below:
         text.append(f"the accuracy may be below {at_least:g}: its interval begins at {low:.3f}")
-    text += [NO_RANGE] * (band is None and not sides)
     warnings = [*scoring.doubts(evaluation), *sides, *wrong]
     return Output(data, text, f"{value:.4f}", warnings, urgent=sides, code=1 if below else 0)
 
@@ -309,13 +292,13 @@ def _calibration(held: HeldPairs, prior: float | None, options: dict[str, Any]) 
     return {name: getattr(curve, name) for name in ("predicted", "implied", "shares")}
 
 
-def _text(evaluation: Evaluation, band: Plausible | None, data: dict[str, Any]) -> Iterator[Any]:
+def _text(evaluation: Evaluation, data: dict[str, Any]) -> Iterator[Any]:
     if data["seen"]:
         yield data["seen"]
     if data["not_measured"]:
         yield f"accuracy not measured: {data['not_measured']}"
-    if band is not None:
-        yield f"accuracy {band.words()};\n  {narrower(band.remedy(), band.labels)}"
+    else:
+        yield evaluation.accuracy.sentence()
     yield (
         "{model} on {measured_on} of {pairs}, as the annotators see it; positive above "
         "{threshold:g}".format(**data)
@@ -410,7 +393,6 @@ def report(
         source=paths[0],
         threshold=threshold,
         prior=prior,
-        band=scoring.plausible(),
         warnings=(*seen, *scoring.doubts(evaluation), *scoring.side_doubts()),
     )
     size = write_page(out, build_report(measured), [*sorted(model.iterdir()), *paths])

@@ -20,7 +20,6 @@ from pairlearn.cli.command import (
     counted,
     new_app,
 )
-from pairlearn.cli.evaluate import NO_RANGE, narrower
 from pairlearn.cli.options import check_new_model, check_positive, option
 from pairlearn.cli.pairs import by_kind, where
 from pairlearn.cli.reading import Reading, column_choice
@@ -356,15 +355,10 @@ def _lines(summary: dict[str, Any], target_prior: float | None, encoder: object)
 
 
 def _accuracy(accuracy: dict[str, Any], prior: float) -> list[str]:
-    band = accuracy["plausible"]
     answers = "{held_out:,} answers about " * (accuracy["pairs"] < accuracy["held_out"])
     dropped = "; {dropped:,} that straddle the split left out" * bool(accuracy["dropped"])
     line = (
-        "{value:.3f} (95%: {low:.3f} to {high:.3f}) as the annotators see it,\n"
-        f"  on {answers}{{pairs:,}} pairs of held-out items, by a model fitted to {{training:,}} "
-        f"other judgements{dropped}; {baseline(prior)}"
+        f"measured on {answers}{{pairs:,}} pairs of held-out items, by a model fitted to "
+        f"{{training:,}} other judgements{dropped}; {baseline(prior)}"
     ).format(**accuracy)
-    if band is None:
-        return [f"  accuracy {line}", f"  {NO_RANGE}"]
-    remedy = narrower(band["remedy"], band["labels"])
-    return [f"  accuracy {band['in_words']};", f"  {line}", f"  {remedy}"]
+    return [f"  {accuracy['sentence']}", f"  {line}"]

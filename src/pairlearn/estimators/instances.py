@@ -147,9 +147,12 @@ def look_up(preprocessor: Any, ids: NDArray[Any], step: FeatureStep) -> NDArray[
     if preprocessor is None:
         features = step.numbers(ids)
     elif is_frame(preprocessor):
+        rows = _rows_of(preprocessor, ids)
         if step.names is None and step.own is None:
-            step.numbers(preprocessor)  # learns the columns of all items, also of unjudged ones
-        features = step.numbers(_rows_of(preprocessor, ids))
+            # The columns are learnt from all items, also from those without a judgement.
+            features = step.numbers(preprocessor)[rows]
+        else:
+            features = step.numbers(_take(preprocessor, rows))
     elif is_item_table(preprocessor):
         rows = find_rows(ids, np.asarray(preprocessor.ids))
         _refuse_unknown(ids, rows < 0, "ids of the preprocessor")
@@ -179,8 +182,8 @@ def look_up(preprocessor: Any, ids: NDArray[Any], step: FeatureStep) -> NDArray[
     return _checked("features of the preprocessor", features, ids)
 
 
-def _rows_of(frame: Any, ids: NDArray[Any]) -> Any:
-    """Rows of a data frame with these ids, by its column ``id`` or else its index."""
+def _rows_of(frame: Any, ids: NDArray[Any]) -> Indices:
+    """Positions in a data frame of these ids, by its column ``id`` or else its index."""
     if "id" in getattr(frame, "column_names", frame.columns):
         with locate_errors():
             known = as_ids("id", np.asarray(frame["id"]))
@@ -199,6 +202,11 @@ def _rows_of(frame: Any, ids: NDArray[Any]) -> Any:
     else:
         raise ValueError("the preprocessor is a table without an index: give it a column 'id'")
     _refuse_unknown(ids, rows < 0, f"{where} of the preprocessor")
+    return np.asarray(rows, np.int64)
+
+
+def _take(frame: Any, rows: Indices) -> Any:
+    """These rows of a data frame."""
     if hasattr(frame, "iloc"):
         return frame.iloc[rows]
     return frame.take(rows) if hasattr(frame, "take") else frame[rows]

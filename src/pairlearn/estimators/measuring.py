@@ -16,8 +16,7 @@ import numpy as np
 from sklearn.base import clone
 
 from pairlearn.annotators import Annotators, findings
-from pairlearn.annotators.answers import listed
-from pairlearn.annotators.findings import names_of
+from pairlearn.annotators.answers import listed, named
 from pairlearn.columns import Floats, Mask
 from pairlearn.estimators.exchanged import either_way
 from pairlearn.estimators.files import log_odds
@@ -92,15 +91,13 @@ class Measured:
 
     @property
     def range(self) -> Estimate:
-        """The plausible range where there is one, or else the interval."""
-        return self.accuracy.plausible or self.accuracy
+        """The interval over both readings of the answers."""
+        return self.accuracy
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        ends = {name: getattr(self.accuracy, name) for name in ("value", "low", "high")}
-        band = self.accuracy.plausible
         counts = {k: v for k, v in vars(self).items() if k not in ("accuracy", "doubt")}
-        return ends | {"plausible": band and band.to_dict()} | counts
+        return self.accuracy.to_dict() | counts
 
 
 def fit_and_measure(
@@ -259,7 +256,8 @@ class HeldPairs(ScoredPairs):
         learnt: Annotators = getattr(classifier, "annotators_", Annotators())
         known = {person.name for person in learnt.people}
         doubts = [finding.sentence for finding in findings(judged)]
-        if learnt.people and (unknown := sorted(names_of(judged) - known - {""})):
+        names = set() if judged.annotator is None else {*named(judged.annotator).tolist()}
+        if learnt.people and (unknown := sorted(names - known - {""})):
             doubts.append(UNKNOWN.format(names=listed(unknown)))
         return doubts
 

@@ -27,10 +27,9 @@ from pairlearn.evaluation import (
     AccuracyEstimate,
     Confidence,
     Evaluation,
-    Plausible,
+    LabelledItems,
     estimate_accuracy,
     evaluate,
-    plausible,
 )
 from pairlearn.evaluation.decisions import fit_decisions
 from pairlearn.evaluation.judged import JudgedPairs, Side
@@ -115,21 +114,23 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         *,
         annotator: Any = None,
         confidence: float = 0.95,
+        labelled: Any = None,
     ) -> AccuracyEstimate:
         """Accuracy with a confidence interval, from judged pairs that were held out.
 
         Where `fit` learnt how annotators answer, the answers are corrected for it; `annotator`
-        (n,) says who gave them. Judgements do not tell whether annotators are as confident as they
-        should be: the range `plausible` holds whether or not, and is printed first. A
-        `DependentPairsWarning` says that pairs were not drawn at random, as with near neighbours,
-        and the figure is wrong.
+        (n,) says who gave them. The interval contains two readings of the answers; with `labelled`
+        (X, y), instances of known class that are a random sample and that `fit` was not given, it
+        is the one that these give. A `DependentPairsWarning` says that pairs were not drawn at
+        random, as with near neighbours, and the figure is wrong.
 
         Pairs with an item that `fit` was given are left out with a `SeenItemsWarning`. Where no
         others remain, all are used, and the warning and the estimate's `method` say that this is
         no accuracy. See `pairlearn.evaluation.estimate_accuracy`.
         """
         scored, doubt = self._score_held_out(pairs, labels, sample_weight, annotator)
-        estimate = scored.accuracy(confidence=confidence)
+        known = None if labelled is None else self._labelled_items(*labelled)
+        estimate = scored.accuracy(confidence=confidence, labelled=known)
         if wrong := dependent_ends(JudgedPairs.of(*scored.arguments, **scored.options())):
             warnings.warn(wrong, instances.DependentPairsWarning, stacklevel=2)
         if doubt is not None and doubt.startswith(instances.NO_ACCURACY):
@@ -143,16 +144,26 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         sample_weight: Any = None,
         *,
         annotator: Any = None,
+        labelled: Any = None,
         **options: Any,
     ) -> Evaluation:
-        """Estimate rates, AUC, cost and calibration from held-out pairs.
+        """Estimate rates, AUC and cost from held-out pairs, and perhaps labelled instances.
 
         Pairs with items that `fit` was given are treated as in `estimate_accuracy`. See
         `pairlearn.evaluation.evaluate`, which takes the further options.
         """
         scored, doubt = self._score_held_out(pairs, labels, sample_weight, annotator)
+        if labelled is not None:
+            options["labelled"] = self._labelled_items(*labelled)
         result = scored.evaluate(**options)
         return result if doubt is None else replace(result, warnings=(doubt, *result.warnings))
+
+    def _labelled_items(self, instances_: Any, y: Any) -> LabelledItems:
+        """Log-odds of labelled instances, and whether each is of the positive class."""
+        classes = np.asarray(y)
+        if strange := set(classes.tolist()) - set(self.classes_.tolist()):
+            raise ValueError(f"labelled has classes {sorted(strange)}; known are {self.classes_}")
+        return LabelledItems(self.decision_function(instances_), classes == self.classes_[1])
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write the fitted classifier into a folder: tensors and JSON, no code.
@@ -399,23 +410,26 @@ class ScoredPairs:
         """Estimate all measures; see `pairlearn.evaluation.evaluate`."""
         measure: Any = evaluate  # a keyword given twice is a TypeError
         estimates: Evaluation = measure(
-            *self.arguments, side=self.side, **self.options(confidence), **options
+            *self.arguments,
+            side=self.side,
+            noise=np.nan if self.hard else None,
+            **self.options(confidence),
+            **options,
         )
         return estimates
 
-    def accuracy(self, prior: float | None = None, confidence: float = 0.95) -> AccuracyEstimate:
-        """Estimate the accuracy and its plausible range."""
-        options = self.options(confidence)
-        estimate = estimate_accuracy(*self.arguments, prior=prior, side=self.side, **options)
-        return replace(estimate, plausible=self.plausible(confidence=confidence))
+    def accuracy(
+        self,
+        prior: float | None = None,
+        confidence: float = 0.95,
+        labelled: LabelledItems | None = None,
+    ) -> AccuracyEstimate:
+        """Estimate the accuracy under both readings of the answers, or with labelled items."""
+        options = self.options(confidence) | {"side": self.side, "labelled": labelled}
+        noise = np.nan if self.hard else None
+        return estimate_accuracy(*self.arguments, prior=prior, noise=noise, **options)
 
     def doubt(self, prior: float | None = None) -> str | None:
         """A warning if the decisions do not follow the classes, as far as judgements tell."""
         pairs = JudgedPairs.of(*self.arguments, prior=prior, side=self.side, **self.options())
         return unclear_decisions(pairs, fit_decisions(pairs, 0.0))
-
-    def plausible(self, threshold: float = 0.0, confidence: float = 0.95) -> Plausible | None:
-        """Range of the accuracy over how confident annotators may be, or as labels show it."""
-        options = self.options(confidence) | {"threshold": threshold, "known": self.known}
-        band = plausible(*self.arguments, **options)
-        return replace(band, labels=0) if band is not None and self.hard else band

@@ -18,7 +18,6 @@ from pairlearn.columns import Floats
 from pairlearn.evaluation import (
     CalibrationCurve,
     Evaluation,
-    Plausible,
     RocCurve,
     calibration_curve,
     roc_curve,
@@ -65,7 +64,7 @@ class Measured:
     """The contents of a report; see `measure`.
 
     ``model`` and ``pairs`` are names, ``table`` has the rows with a similarity or a difference,
-    and ``probabilities`` are those of their distinct items. ``roc``, ``calibration`` and ``band``
+    and ``probabilities`` are those of their distinct items. ``roc`` and ``calibration``
     are None where the judgements do not allow them, and ``reasons`` says why. ``disagreements`` are
     the pairs on which annotators and model are furthest apart, ``history`` is that of the training,
     and ``facts`` describe the model.
@@ -81,7 +80,6 @@ class Measured:
     probabilities: Floats
     roc: RocCurve | None
     calibration: CalibrationCurve | None
-    band: Plausible | None
     reasons: dict[str, str]
     annotators: tuple[AnnotatorRow, ...]
     disagreements: tuple[Disagreement, ...]
@@ -112,7 +110,6 @@ def measure(
     source: str | Path = "items",
     threshold: float = 0.5,
     prior: float | None = None,
-    band: Plausible | None = None,
     warnings: Sequence[str] = (),
 ) -> Measured:
     """Compute the contents of a report.
@@ -127,8 +124,6 @@ def measure(
         The file of the items, for messages.
     threshold, prior : float
         Those of the evaluation; the threshold is a probability.
-    band : Plausible, optional
-        The accuracy whatever the annotators' confidence.
     warnings : sequence of str
         Further reasons for doubt.
     """
@@ -166,7 +161,6 @@ def measure(
         check=report,
         table=used,
         probabilities=sigmoid(z),
-        band=band,
         **curves,
         reasons=reasons,
         annotators=compare_annotators(used, both, report.people),

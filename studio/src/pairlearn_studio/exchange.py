@@ -54,13 +54,13 @@ def aggregate(answers: Sequence[StoredAnswer], rule: Rule) -> list[StoredAnswer]
     Similarities and differences are combined separately, each over the annotators who gave one.
     The pair likelihood is linear in (s, c), so training on the mean equals training on all
     judgements with equal weights; the median is robust to single slips; "reliability" is a mean
-    weighted by `Annotators.reliability`. The feasible region is not convex: the mean of two
+    weighted by `People.reliability`. The feasible region is not convex: the mean of two
     feasible judgements can be infeasible. It is exported unchanged, and `pairlearn check` reports
     it. Without any number, the preference of the majority counts; a tie drops the pair.
     """
     if rule not in get_args(Rule):
         raise ValueError(f"rule must be one of {', '.join(get_args(Rule))}; got {rule!r}")
-    reliability = people_of(answers).annotators.reliability() if rule == "reliability" else {}
+    reliability = people_of(answers).reliability() if rule == "reliability" else {}
     rows = []
     for _, group in sorted(group_by(answers, "pair").items()):
         weights = [reliability.get(answer.annotator, 1.0) for answer in group]

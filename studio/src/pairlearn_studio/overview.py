@@ -21,11 +21,11 @@ from pairlearn.annotators import (
     AnnotatorFinding,
     Annotators,
     findings,
-    scale_of,
 )
 from pairlearn.annotators.annotator import Phrase, in_words
 from pairlearn.columns import Floats
 from pairlearn.judgements import Judgements
+from pairlearn.judgements.answer_scale import scale_of
 from pairlearn_studio.records import Annotator, Known, Levels, StoredAnswer, nearly_agree
 
 ROUNDING = 1e-9
@@ -165,6 +165,13 @@ class People:
             if person.guesses - 2 * person.guesses_error > MANY_GUESSES
         }
         return guessing.union(*(finding.names for finding in self.findings))
+
+    def reliability(self) -> dict[str, float]:
+        """Weights for a mean of answers, with a mean of 1: inverse variances, less for guesses."""
+        people = self.annotators.people
+        trust = {p.name: (1 - p.guesses) / (float(p.noise.mean()) + 0.01) for p in people}
+        scale = sum(trust.values()) / max(len(trust), 1)
+        return {name: value / scale for name, value in trust.items()}
 
     def phrases(self, name: str) -> list[Phrase]:
         """Parts of a sentence about an annotator, as keys of the tables of translations."""

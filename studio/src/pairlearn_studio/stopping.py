@@ -34,7 +34,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.columns import Floats
-from pairlearn.evaluation import AccuracyEstimate, estimate_accuracy
+from pairlearn.evaluation import Estimate, estimate_accuracy
 from pairlearn.io import TableError, read_items
 from pairlearn.labels import PairLabels
 from pairlearn_studio.creating import describe_fit
@@ -100,10 +100,10 @@ def outlook(
         raise TooFewPairsError(f"{pairs} pairs have both numbers so far; {LEAST_PAIRS} are needed")
     model = _Model(_standardise(features), ends, stated, weight)
 
-    def accuracy(z: Floats, labels: PairLabels) -> AccuracyEstimate:
+    def accuracy(z: Floats, labels: PairLabels) -> Estimate:
         return estimate_accuracy(
             z[:, 0], z[:, 1], labels, items=ends, weight=model.weight, confidence=CONFIDENCE
-        )
+        ).informed
 
     ridge, predicted = model.choose()
     low, high = accuracy(predicted, stated), accuracy(predicted, certain)

@@ -115,7 +115,7 @@ def export(
         "undecided": exported.undecided,
         "infeasible": exported.infeasible,
         "weights": weighted,
-        "reliability": people.annotators.reliability() if aggregate == "reliability" else {},
+        "reliability": people.reliability() if aggregate == "reliability" else {},
         "mixed_in": mixed_in,
         "overruled": len(kept) - len(answers),
         "answers": asked,
@@ -167,7 +167,7 @@ def _doubts(people: People, rule: str | None) -> Iterator[str]:
 
 
 def _reliabilities(people: People) -> Iterator[str]:
-    for name, weight in people.annotators.reliability().items():
+    for name, weight in people.reliability().items():
         note = f"; {people.annotators.describe(name)}" if name in people.doubted else ""
         yield f"  reliability of {name}: {weight:.2f}{note}"
 
