@@ -291,7 +291,7 @@ def test_a_table_of_pairs_is_used_with_all_its_columns():
     for pairs, preprocessor in ((None, items), (IDS[ROWS[:200]], items), (PAIRS[:200], None)):
         other = clone(model).set_params(preprocessor=preprocessor).fit(pairs, table)
         assert np.allclose(other.decision_function(X), model.decision_function(X), atol=1e-3)
-        assert [manner.name for manner in other.annotators_] == ["ann", "bob"]
+        assert [person.name for person in other.annotators_.people] == ["ann", "bob"]
         others.set_params(preprocessor=preprocessor)
         assert others.score(pairs, table) == pytest.approx(score, abs=1e-6)
         assert others.evaluate(pairs, table).accuracy.value == pytest.approx(score, abs=1e-6)
