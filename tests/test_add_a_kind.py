@@ -51,7 +51,6 @@ MISTAKES: list[tuple[dict[str, Any], str]] = [
     ({"name": None}, "name must be a word; got None"),
     ({"columns": kinds.Column("fresh", 0, 1)}, "must be a tuple of Column; got Column"),
     ({"columns": (kinds.Column("left", 0, 1),)}, "cannot be called 'left'"),
-    ({"columns": (kinds.Column("labels", 0, 1),)}, "cannot be called 'labels'"),
     ({"columns": (kinds.Column("a", 0, 1), kinds.Column("b", 0, 1))}, r"they have \[0, 0\]"),
     ({"columns": (kinds.Column("similarity", -5, 5),)}, "'similarity' differs from that of"),
     ({"columns": kinds.kind("same").columns}, "kind 'same' has the same name or columns"),
@@ -119,8 +118,7 @@ def files(tmp_path: Path) -> tuple[Path, Path]:
     "words",
     [
         ("fit", "ITEMS", "PAIRS", "--out", "OUT", "--model", "linear", "--epochs", 5),
-        ("compare", "ITEMS", "PAIRS", "--methods", "likelihood-abs", "--model", "linear",
-         "--epochs", 5, "--folds", 2),
+        ("compare", "ITEMS", "PAIRS", "--models", "linear", "--folds", 2),
         ("plan", "--within", 0.1, "--accuracy", 0.9, "--pilot", "PAIRS"),
         ("split", "PAIRS", "OUT/training.csv", "OUT/held_out.csv"),
         ("evaluate", "MODEL", "ITEMS", "PAIRS"),
@@ -200,7 +198,7 @@ def beside(known: str, *columns: kinds.Column) -> None:
 def test_columns_may_be_like_those_of_other_kinds(tmp_path: Path) -> None:
     beside("comparison", kinds.Column("positives", -2, 2))
     (tmp_path / "pairs.csv").write_text("left,right,similarity,positive\na,b,0.5,\na,,,yes\n")
-    assert read_pairs(tmp_path / "pairs.csv").columns()["positive"].tolist() == [0, 1]
+    assert read_pairs(tmp_path / "pairs.csv").kinds() == ("similarity", "positive")
 
 
 def test_groups_and_unjudged_items_are_of_the_first_kind_that_fits() -> None:
@@ -219,16 +217,7 @@ def test_check_reads_a_kind_that_means_similarities_by_its_column() -> None:
         for table in (pair_table(left, left + 1, None, None, **{name: answers})
                       for name in ("same", "twins"))
     ]  # fmt: skip
-    assert found[0] == found[1] and "implied-prior" in found[0]
-
-
-def test_only_what_means_similarities_or_differences_is_measured_with() -> None:
-    class Grade(type(kinds.kind("label"))):  # type: ignore[misc]
-        name, columns, means = "grade", (kinds.Column("grade", 0, 1),), ("label",)
-
-    kinds.register_kind(Grade())
-    table = pair_table(["a", "b"], ["b", ""], [0.5, np.nan], None, grade=[np.nan, 1])
-    assert table.judged.tolist() == [True, False]
+    assert found[0] == found[1]
 
 
 def test_it_survives_a_round_trip(tmp_path: Path) -> None:
