@@ -118,8 +118,7 @@ def files(tmp_path: Path) -> tuple[Path, Path]:
     "words",
     [
         ("fit", "ITEMS", "PAIRS", "--out", "OUT", "--model", "linear", "--epochs", 5),
-        ("compare", "ITEMS", "PAIRS", "--methods", "likelihood-abs", "--model", "linear",
-         "--epochs", 5, "--folds", 2),
+        ("compare", "ITEMS", "PAIRS", "--models", "linear", "--folds", 2),
         ("plan", "--within", 0.1, "--accuracy", 0.9, "--pilot", "PAIRS"),
         ("split", "PAIRS", "OUT/training.csv", "OUT/held_out.csv"),
         ("evaluate", "MODEL", "ITEMS", "PAIRS"),
@@ -219,7 +218,7 @@ def test_check_reads_a_kind_that_means_similarities_by_its_column() -> None:
         for table in (pair_table(left, left + 1, None, None, **{name: answers})
                       for name in ("same", "twins"))
     ]  # fmt: skip
-    assert found[0] == found[1] and "implied-prior" in found[0]
+    assert found[0] == found[1]
 
 
 def test_only_what_means_similarities_or_differences_is_measured_with() -> None:
