@@ -72,7 +72,7 @@ def test_levels_are_a_note() -> None:
 def test_names_that_differ_in_case_are_noted() -> None:
     table = table_of("careful", "careful")
     names = np.where(table.annotator == "careful0", "Ann", "ann ")
-    report = check(pair_table(table.left, table.right, *table.to_array().T, annotator=names))
+    report = check(pair_table(table.left, table.right, *table.answers().T, annotator=names))
     assert "similar-names" in codes(report, "note")
 
 
