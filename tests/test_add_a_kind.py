@@ -75,7 +75,8 @@ def test_mistakes_in_a_kind_are_named(attributes: dict[str, Any], message: str) 
 def test_what_is_no_kind_is_no_column_either() -> None:
     with pytest.raises(TypeError, match="an instance of a subclass of Kind; got <class"):
         kinds.register_kind(Floor)  # type: ignore[arg-type]
-    assert not kinds.RESERVED & {*kinds.columns()}
+    table = pair_table(["a"], ["b"], [0.5], weight=[2.0], annotator=["ann"])
+    assert {*table.columns()} - {*kinds.columns()} == kinds.RESERVED - {"about"}
 
 
 @pytest.mark.parametrize(
