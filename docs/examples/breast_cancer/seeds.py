@@ -19,7 +19,7 @@ def main(seeds: int) -> None:
     for seed in range(seeds):
         made = simulate("breast-cancer", pairs=200, items=510, annotators=3, missing=0.2, seed=seed)
         pairs = np.stack([made.pairs.left, made.pairs.right], axis=1)
-        labels, positive = made.pairs.to_array(), made.positive
+        labels, positive = made.pairs.answers(), made.positive
         classifier = PairClassifier(
             model="linear", epochs=50, learning_rate=0.01, preprocessor=made.items, random_state=0
         )
