@@ -171,7 +171,7 @@ def test_endpoint(
         "annotators"
     ]  # an annotator as others are, by its name
     assert (model["annotator"]["name"], model["words"]) == ("small", "nothing to correct")
-    assert model["manner"]["answers"] == 20
+    assert model["habits"]["answers"] == 20
     everything = b"".join(path.read_bytes() for path in project.iterdir())
     assert KEY.encode() not in everything
     if per == "pair":

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pairlearn.annotators import Crowd, Manner
+from pairlearn.annotators import Annotator as Habits
 from pairlearn.labels import PairLabels
 from pairlearn_studio import Annotator, StoredAnswer
 from pairlearn_studio.exchange import aggregate
-from pairlearn_studio.overview import crowd_of, overview_of
+from pairlearn_studio.overview import People, overview_of, people_of
 from studio_store import stored as row
 
 
@@ -50,7 +50,7 @@ def test_drift_of_a_fixed_rule_is_chance() -> None:
     drifts = []
     for _ in range(300):
         rows = [row("rule", pair, s, 0.0) for pair, s in enumerate(rng.random(90))]
-        people, nothing_known = {Annotator(1, "rule"): 90}, Crowd({}, {})
+        people, nothing_known = {Annotator(1, "rule"): 90}, People()
         drifts.append(overview_of(rows, people, nothing_known)[0].drift.similarity_z)
     assert 0.02 < np.mean(np.abs(drifts) > 2) < 0.09
     assert np.mean(np.abs(drifts) > 3) < 0.02
@@ -68,17 +68,12 @@ def test_drift_of_somebody_who_grows_generous() -> None:
 
 
 def test_a_share_of_guesses_that_could_be_anything_is_not_told() -> None:
-    wide = Manner("ann", 40, random=0.47, random_error=0.2)
-    assert wide.words().startswith("too little to tell how many of the answers are guesses")
-    assert "guesses (" in replace(wide, random_error=0.05).words()
-    # Honest people with few answers: of one in forty nobody can tell that it is one.
-    few = Manner("ann", 20, random=0.03, random_error=0.15)
-    assert few.words().startswith("too little to tell how many of the answers are guesses")
-    assert (
-        "3% of the answers are guesses (0% to 7%)"
-        in replace(few, answers=80, random_error=0.02).words()
-    )
-    assert "guesses" not in replace(few, random=0.0).words()
+    wide = Habits("ann", 40, guesses=0.47, guesses_error=0.2)
+    assert wide.sentence().startswith("too little to tell how many of the answers are guesses")
+    assert "guesses (" in replace(wide, guesses_error=0.05).sentence()
+    # Honest people with few answers: a share that may be 0 is not told.
+    few = Habits("ann", 20, guesses=0.03, guesses_error=0.1)
+    assert few.sentence() == "nothing to correct"
 
 
 def test_nobody_and_nothing() -> None:
@@ -108,7 +103,7 @@ def crowd(seed: int, pairs: int = 120) -> tuple[Any, list[StoredAnswer]]:
 def test_a_careful_person_outweighs_a_constant_and_a_random_one(seed: int) -> None:
     """Who agrees most with the others is not who is right: the two who are not agree in nothing."""
     honest, rows = crowd(seed)
-    weights = crowd_of(rows).weights()
+    weights = people_of(rows).reliability()
     assert weights["careful"] > 2.5
     assert max(weights["constant"], weights["random"]) < 0.1
     joined = aggregate(rows, "reliability")
@@ -121,12 +116,10 @@ def test_a_careful_person_outweighs_a_constant_and_a_random_one(seed: int) -> No
     assert (random.doubt and "guesses" in random.words) or "hardly related" in random.words
 
 
-def test_few_answers_weigh_nearly_as_the_average() -> None:
-    assert crowd_of([row("ann", 1, 0.5), row("bob", 2, 0.5)]).weights() == {"ann": 1.0, "bob": 1.0}
-    assert crowd_of([]).weights() == {}
-    _, rows = crowd(0)
-    late = [answer for answer in rows if answer.annotator != "random" or answer.pair < 4]
-    assert 0.5 < crowd_of(late).weights()["random"] < 1
+def test_equal_people_weigh_the_same() -> None:
+    weights = people_of([row("ann", 1, 0.5), row("bob", 2, 0.5)]).reliability()
+    assert weights == pytest.approx({"ann": 1.0, "bob": 1.0})
+    assert people_of([]).reliability() == {}
 
 
 @settings(max_examples=60)

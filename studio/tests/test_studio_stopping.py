@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from browser import make_project
-from pairlearn.annotators import Manner
+from pairlearn.annotators import Annotator as Habits
 from pairlearn.check import check
 from pairlearn.io import read_pairs
 from pairlearn.labels import PairLabels
@@ -131,14 +131,14 @@ def test_a_forecast_without_what_it_needs(tmp_path: Path, monkeypatch: pytest.Mo
     assert "pillow" in needs["needs"].lower() and manners == {"manners": {}, "flagged": []}
     with serving(project.folder, {"boss": boss}) as studio:
         client = studio.client
-        manner = Manner("ann", 200, random=0.5, same_amount=0.2, lean_same=0.12, hard=True)
+        manner = Habits("ann", 200, guesses=0.5, lean_same=0.12, scale="hard")
         needs["manners"] = {"ann": (manner.phrases(), True)}
         client.app.state.studios[""].forecast.results |= needs  # type: ignore[attr-defined]
         page = studio.visit("boss").client.get("/supervisor").text
         words = client.get("/api/status").json()["annotators"][0]["words"]
     assert ">Diese Objekte haben keine Merkmale" not in page and "illow" in page
     assert "geraten: die Hälfte der Antworten; sagt um 0.12 zu oft „gleich“" in page
-    assert words == manner.words()  # programs are words in English
+    assert words == manner.sentence()  # programs are words in English
 
 
 def test_answers_about_items_that_are_gone_are_left_out(
