@@ -167,14 +167,9 @@ HEAD = "left,right,similarity,difference,label,confidence,positive\n"
 
 
 CASES = {
-    "beside a pair": (
-        "0,1,0.9,0.1,positive,,\n2,3,0.1,0.5,,,\n" * 6,
-        "ignored-column The column label is about one item, and 6 rows about pairs fill it",
-        "warning: ignored-column: The column label",
-    ),
     "labels alone": (
         "0,,,,positive,,\n1,,,,negative,,\n" * 3,
-        "no pairs 6 known classes they can teach: everything note learnable Known classes fix",
+        "no pairs 6 known classes they can teach: everything",
         "6 judgements of 2 items with 1 feature: 6 known classes",
     ),
     "one class": (
