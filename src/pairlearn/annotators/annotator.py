@@ -289,15 +289,9 @@ class Annotator:
         if high - low > 0.5:
             phrases.append(("too little to tell how many of the answers are guesses", {}))
         elif low >= 0.01:
-<<<<<<< HEAD
             text = "{share} of the answers are guesses"
             text += " ({low:.0%} to {high:.0%})" * bool(self.guesses_error)
             shares = {"share": _in_words(self.guesses), "low": float(low), "high": float(high)}
-=======
-            interval = " ({low:.0%} to {high:.0%})" if low < high else ""
-            text = "{share} of the answers are guesses" + interval
-            shares = {"share": _in_words(self.guesses), "low": low, "high": high}
->>>>>>> seams
             phrases.append((text, shares))
         for lean, error, texts in (
             (self.lean_same, self.lean_same_error, SAME),
