@@ -289,10 +289,9 @@ class Annotator:
         if high - low > 0.5:
             phrases.append(("too little to tell how many of the answers are guesses", {}))
         elif low >= 0.01:
-            text = "{share} of the answers are guesses" + " ({low:.0%} to {high:.0%})" * (
-                low < high
-            )
-            shares = {"share": _in_words(self.guesses), "low": low, "high": high}
+            text = "{share} of the answers are guesses"
+            text += " ({low:.0%} to {high:.0%})" * bool(self.guesses_error)
+            shares = {"share": _in_words(self.guesses), "low": float(low), "high": float(high)}
             phrases.append((text, shares))
         for lean, error, texts in (
             (self.lean_same, self.lean_same_error, SAME),
