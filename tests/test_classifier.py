@@ -328,7 +328,7 @@ def test_early_stopping_keeps_the_best_epoch():
     assert all(row["seconds"] > 0 and row["risk"] > 0 for row in plain.history_)
 
 
-@pytest.mark.filterwarnings("ignore:there are too few", "ignore:the table gives one answer")
+@pytest.mark.filterwarnings("ignore:there are too few", "ignore:the 60 answers all have")
 def test_where_nothing_can_be_held_out_all_rows_train():
     """As where most rows are wanted, or where all are about one pair."""
     most = linear(early_stopping=True, validation_fraction=0.999, epochs=2)

@@ -278,7 +278,7 @@ def test_compare_is_that_of_the_library(tmp_path: Path) -> None:
     )  # fmt: skip
     with pytest.warns(PriorMismatchWarning):  # one epoch learns none
         wanted = compare_candidates(
-            candidates, made.pairs.ids(), made.pairs.labels(), preprocessor=made.items, folds=2,
+            candidates, made.pairs.ends, made.pairs.labels(), preprocessor=made.items, folds=2,
             seed=4,
         )  # fmt: skip
     assert (result["best"], result["ties"]) == (wanted.best.name, list(wanted.ties))

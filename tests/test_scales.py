@@ -166,7 +166,7 @@ def test_similarities_that_are_written_upside_down(difference: bool, tmp_path: P
         fit = ("fit", tmp_path / "items.csv", path, "--epochs", 1, "--model", "linear",
                "--out", tmp_path / "m")  # fmt: skip
         refused = run(*fit)
-        assert refused.exit_code == 2 and "say --similarity-scale 1,0" in plain(refused.stderr)
+        assert refused.exit_code == 2 and "Pass --similarity-scale 1,0" in plain(refused.stderr)
         assert run(*fit, *scales[2]).exit_code == 0
 
 

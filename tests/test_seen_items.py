@@ -128,7 +128,7 @@ def test_equal_features_are_one_item() -> None:
     ends = np.array([rng.choice(80, 2, replace=False) for _ in range(400)])
     judgements = PairLabels.from_posteriors(*r[ends].T)
     other = hard_items(seed=9, features=3)[0][: 2 * 60].reshape(-1, 2, 3)
-    labels = PairLabels(np.full(len(other), 0.6), rng.uniform(-0.3, 0.3, len(other)))
+    labels = PairLabels(rng.uniform(0.5, 0.7, len(other)), rng.uniform(-0.3, 0.3, len(other)))
     classifier = PairClassifier(model="linear", epochs=5, random_state=0).fit(other, labels)
     by_features = classifier.estimate_accuracy(x[ends], judgements)
     by_id = classifier.set_params(preprocessor=x).estimate_accuracy(ends, judgements)

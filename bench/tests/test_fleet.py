@@ -53,6 +53,7 @@ def trained(groups, model="mlp", epochs=3, batch_size=16, precision="float64", *
 # --- members ---------------------------------------------------------------------------------
 
 
+@pytest.mark.filterwarnings("ignore:mkldnn_matmul failed")  # of a CPU without bfloat16
 def test_equal_fleets_are_equal_to_the_last_bit():
     for precision in ("float32", "float64", "bf16"):
         first, second = (
@@ -183,6 +184,7 @@ def test_progress_tells_epoch_and_mean_risk():
 # --- precision -----------------------------------------------------------------------------
 
 
+@pytest.mark.filterwarnings("ignore:mkldnn_matmul failed")  # of a CPU without bfloat16
 def test_bf16_is_near_float32():
     """Products have 8 bits: logits agree to a few hundredths after a few epochs."""
     groups = [Group(ENDS, [member(), member(seed=1)])]
@@ -301,6 +303,7 @@ def other_groups():
     ]
 
 
+@pytest.mark.filterwarnings("ignore:mkldnn_matmul failed")  # of a CPU without bfloat16
 @pytest.mark.parametrize("precision", ["float64", "bf16"])
 @pytest.mark.parametrize("pairs", [len(ENDS), 37])
 def test_a_fleet_that_restarts_is_a_new_one(precision, pairs):

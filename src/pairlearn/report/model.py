@@ -225,9 +225,9 @@ def build_report(measured: Measured) -> str:
     >>> from pairlearn.report import measure
     >>> from pairlearn.simulation import simulate
     >>> data, other = simulate(pairs=120, seed=0), simulate(pairs=120, seed=1)
-    >>> pairs, labels = other.items.features[other.pairs.ids()], other.pairs.labels()
+    >>> pairs, labels = other.items.features[other.pairs.ends], other.pairs.labels()
     >>> model = PairClassifier(model="linear", epochs=5, random_state=0).fit(pairs, labels)
-    >>> evaluation = model.evaluate(data.items.features[data.pairs.ids()], data.pairs.labels())
+    >>> evaluation = model.evaluate(data.items.features[data.pairs.ends], data.pairs.labels())
     >>> page = build_report(measure(model, data.items, data.pairs, evaluation, names=("m", "p")))
     >>> page.startswith("<!doctype html>"), "as the annotators see it" in page
     (True, True)
