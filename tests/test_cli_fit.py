@@ -249,8 +249,8 @@ def test_a_refusal_names_the_places_and_where_there_is_more(made: Any, tmp_path:
         f"pairlearn fit: {pairs} cannot be used as it is:",
         "  self-pair: Items are paired with themselves. Such a pair teaches nothing, and its two "
         "classes are not independent, as every estimator assumes. Drop these rows. (row 3; 3)",
-        "  unknown-item: 1 of the ids are not among the 400 items: add these items, or drop the rows. "
-        "Ids are compared exactly, spaces included. (row 2; none)",
+        "  unknown-item: 1 of the ids are not among the 400 items: add these items, or drop the "
+        "rows. Ids are compared exactly, spaces included. (row 2; none)",
         f"`pairlearn check {pairs} --items {items}` says more",
     ]
 
