@@ -8,6 +8,7 @@ from __future__ import annotations
 import secrets
 import shutil
 import tempfile
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
@@ -15,7 +16,7 @@ from typing import Any, Literal
 import numpy as np
 
 from pairlearn.extras import missing_extra
-from pairlearn.tables import TableError, read_items
+from pairlearn.tables import TableError
 from pairlearn.tables.item_files import IMAGES, SUFFIXES, item_kinds, list_files
 from pairlearn_studio.items import (
     MAX_TEXT_BYTES,
@@ -24,7 +25,7 @@ from pairlearn_studio.items import (
     read_columns,
     read_file,
 )  # fmt: skip
-from pairlearn_studio.project import Kind, Mode, Plan, Project, ProjectError
+from pairlearn_studio.project import Kind, Plan, Project, ProjectError
 from pairlearn_studio.records import Known
 from pairlearn_studio.store import Store
 
@@ -38,7 +39,6 @@ def create_project(
     kind: Kind | None = None,
     pairs: int | None = None,
     seed: int = 0,
-    mode: Mode = "uniform",
     **fields: Any,
 ) -> tuple[Project, str]:
     """Create a project folder with its items, plan and an empty store.
@@ -55,15 +55,15 @@ def create_project(
     if not source.exists():
         raise ProjectError(f"{source} does not exist")
     part = folder.with_name(f".{folder.name}.{secrets.token_hex(8)}.part")
-    part.mkdir(parents=True)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    part.mkdir(mode=0o700)  # items may be private
     try:
         kind, items = _copy_items(source, part, kind)
-        fields = {"answers": "graded"} | fields
-        project = Project(part, kind, items, Plan(pairs or 1, seed, mode), **fields)
+        fields = {"answers": "graded", "id": secrets.token_hex(8)} | fields
+        project = Project(part, kind, items, Plan(pairs or 1, seed), **fields)
         possible = _count_pairs(project, source)
         if pairs is None:
-            plan = Plan(min(DEFAULT_PAIRS, possible), seed, mode)
-            project = replace(project, plan=plan)
+            project = replace(project, plan=Plan(min(DEFAULT_PAIRS, possible), seed))
         project.save()
         with Store.create(project) as store:
             token = store.supervisor_token
@@ -86,8 +86,6 @@ def _count_pairs(project: Project, source: Path) -> int:
         raise ProjectError(str(error).replace(str(project.items_path), str(source))) from None
     if count < 2:
         raise ProjectError(f"{source} has {count} item: a pair needs two")
-    if project.plan.mode == "information":
-        check_features(project)
     return count * (count - 1) // 2
 
 
@@ -106,18 +104,6 @@ def describe_fit(project: Project) -> str:
     return f"`pairlearn fit {project.items_path} PAIRS` will learn from {listed}"
 
 
-def check_features(project: Project) -> None:
-    """Raise ProjectError if the items have no features by which a model could choose pairs."""
-    try:
-        read_items(project.items_path)
-    except (TableError, ImportError) as error:
-        reason = str(error).replace(f"{project.folder}/", "")
-        raise ProjectError(
-            f"mode is 'information', and no model can choose by these items ({reason}): "
-            "change them, or use mode 'uniform'"
-        ) from None
-
-
 def _copy_items(source: Path, folder: Path, kind: Kind | None) -> tuple[Kind, str]:
     """Copy the items; return their kind and the name of the copy."""
     try:
@@ -126,7 +112,7 @@ def _copy_items(source: Path, folder: Path, kind: Kind | None) -> tuple[Kind, st
                 raise ProjectError(f"{source} is a file: items of kind {kind!r} are in a folder")
             read_columns(source, "items", "id")
             name = f"items{source.suffix.lower()}"
-            shutil.copyfile(source, folder / name)
+            _copy(source, folder / name)
             return "table", name
         if kind == "table":
             raise ProjectError(f"{source} is a folder: items of kind 'table' are in a file")
@@ -135,10 +121,24 @@ def _copy_items(source: Path, folder: Path, kind: Kind | None) -> tuple[Kind, st
             _check_file(path, kind)
             copy = folder / "items" / name
             copy.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(path, copy)
+            _copy(path, copy)
     except TableError as error:
         raise ProjectError(str(error)) from None
     return kind, "items"
+
+
+def _copy(source: Path, target: Path) -> None:
+    """Copy a file of items, readable by its owner only."""
+    shutil.copyfile(source, target)
+    target.chmod(0o600)
+
+
+def files_left_out(source: Path, project: Project) -> dict[str, int]:
+    """Numbers of files in the folder of the items that are no items, by their suffix."""
+    if not source.is_dir():
+        return {}
+    others = (path.suffix.lower() or path.name for path in source.rglob("*") if path.is_file())
+    return dict(Counter(suffix for suffix in others if suffix not in SUFFIXES[project.kind]))
 
 
 def _find_files(folder: Path, kinds: list[Kind]) -> tuple[Kind, dict[str, Path]]:

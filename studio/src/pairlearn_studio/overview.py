@@ -39,7 +39,6 @@ class AnswerColumns:
         self.preference: NDArray[np.int8] = array("preference", np.int8)
         self.seconds: Floats = array("seconds", np.float64)
         self.cant_say: NDArray[np.bool_] = array("cant_say", np.bool_)
-        self.weight: Floats = array("weight", np.float64)
         self.both: NDArray[np.bool_] = ~np.isnan(self.similarity + self.difference)
 
     @cached_property

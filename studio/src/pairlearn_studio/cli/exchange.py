@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
@@ -37,7 +37,6 @@ def export(
     *,
     aggregate: Literal["mean", "median", "reliability"] | None = None,
     without: str = "",
-    weights: Annotated[bool | None, typer.Option("--weights/--no-weights")] = None,
     force: bool = False,
 ) -> Output:
     """Write the judgements as a table of pairs, which check and fit read.
@@ -56,8 +55,6 @@ def export(
         One row per pair instead of one per judgement.
     without
         Annotators whose answers are left out, such as ann,bob.
-    weights
-        Inclusion weights. [default: where they differ]
 
     For example:
       pairlearn annotate export pumps pairs.csv
@@ -78,16 +75,12 @@ def export(
         asked, levels, author = store.project.answers, store.project.levels, store.adjudicator
     kept = _without(stored, without)
     answers = exchange.settled(kept, author)
-    uneven = any(abs(answer.weight - 1) > 1e-9 for answer in answers)
-    weighted = uneven if weights is None else weights
-    exported = exchange.export_table(answers, aggregate, weights=weighted)
+    exported = exchange.export_table(answers, aggregate)
     if as_lines:
         with replacing(out) as part, part.open("wb") as file:
             file.writelines(exchange.answer_lines(kept, asked, author))
     else:
         exported.write(out)
-    if uneven and not weighted:
-        typer.echo("warning: these pairs were not drawn at random; weights are left out", err=True)
     crowd = crowd_of(answers if aggregate else [])
     data: dict[str, Any] = {
         "file": str(out),
@@ -95,7 +88,6 @@ def export(
         "cant_say": exported.cant_say,
         "undecided": exported.undecided,
         "infeasible": exported.infeasible,
-        "weights": weighted,
         "reliability": crowd.weights() if aggregate == "reliability" else {},
         "mixed_in": mixed_in,
         "overruled": len(kept) - len(answers),

@@ -22,8 +22,6 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from pairlearn_studio.choosing import choosing
-from pairlearn_studio.creating import check_features
 from pairlearn_studio.endpoint import http_url, is_loopback
 from pairlearn_studio.project import Project, translations
 from pairlearn_studio.server import api, pages
@@ -127,9 +125,8 @@ def serve(
 ) -> None:
     """Serve the studio of one project or several until interrupted.
 
-    In mode "information" it also chooses new pairs as answers come in. Raises OSError if the port
-    is taken, and ValueError if ``host`` is not loopback without ``public``, the project is already
-    being served, or its mode is "information" and no model can learn from its items.
+    Raises OSError if the port is taken, and ValueError if ``host`` is not loopback without
+    ``public``, or the project is already being served.
 
     Parameters
     ----------
@@ -161,17 +158,12 @@ def serve(
         studios: dict[str, api.Studio] = app.state.studios
         for studio in studios.values():
             stack.callback(studio.close)
-            if studio.project.plan.mode == "information":
-                check_features(studio.project)
             # Report a store that cannot be written now, not with the first answer.
             studio.store.carry_out(lambda changes: changes.rows("DELETE FROM setting WHERE 0"))
         sockets = [stack.enter_context(sock) for sock in listen(host, port)]
         address = (url or address_of(host, port)).rstrip("/")
         for lock, (prefix, studio) in zip(locks, studios.items(), strict=True):
             announce(lock, address + prefix)
-            if studio.project.plan.mode == "information":
-                store = stack.enter_context(Store.open(studio.project))
-                stack.enter_context(choosing(store, studio.forecast))
         ready(address)
         if invite is not None:
             links = {
