@@ -126,7 +126,8 @@ class Changes(Queries):
         ((before, latest),) = self.rows(query, annotator, pair)
         assignment = {"annotator": annotator, "pair": pair}
         others = json.dumps(answer.others) if answer.others else ""
-        row = vars(answer) | {"others": others, "revision": (latest or 0) + 1}
+        orders = json.dumps(answer.orders) if answer.orders else ""
+        row = vars(answer) | {"others": others, "orders": orders, "revision": (latest or 0) + 1}
         answer_id = self._insert("answer", at=now(), **assignment, **row)
         action = "answered" if before is None else "revised"
         self._set_answer(answer_id, action, before=before, **assignment)

@@ -247,3 +247,31 @@ def _repeats(again: StoredAnswer, before: StoredAnswer) -> bool:
     mirrored = None if again.difference is None else -again.difference
     alike = nearly_agree((again.similarity, mirrored), before.numbers)
     return again.cant_say == before.cant_say and alike
+
+
+def krippendorff_alpha(answers: Sequence[StoredAnswer], name: str) -> float:
+    """Krippendorff's α of one number, with squared differences; NaN without shared pairs.
+
+    α = 1 − D_o/D_e, the mean squared difference of two answers to one pair relative to that of any
+    two answers (Krippendorff, "Content Analysis", 2018, chapter 12): 1 is perfect agreement, 0 is
+    that of chance.
+
+    Examples
+    --------
+    >>> def answer(pair, c):
+    ...     return StoredAnswer(None, c, id=1, annotator="", pair=pair, left="", right="", at="",
+    ...                         revision=1)
+    >>> krippendorff_alpha([answer(1, 0.9), answer(1, 0.9), answer(2, 0.1), answer(2, 0.1)],
+    ...                    "difference")
+    1.0
+    """
+    groups = group_by((one for one in answers if getattr(one, name) is not None), "pair")
+    units = [np.array([getattr(one, name) for one in group]) for group in groups.values()]
+    units = [unit for unit in units if len(unit) > 1]
+    if not units:
+        return math.nan
+    # The sum of squared differences of all ordered pairs of m values is 2 m² times their variance.
+    values = np.concatenate(units)
+    observed = sum(2 * len(unit) ** 2 * unit.var() / (len(unit) - 1) for unit in units)
+    expected = 2 * len(values) ** 2 * values.var() / (len(values) - 1)
+    return float(1 - observed / expected) if expected > 0 else math.nan

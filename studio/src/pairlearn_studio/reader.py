@@ -11,7 +11,7 @@ import weakref
 from abc import ABC, abstractmethod
 from dataclasses import fields
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -31,9 +31,7 @@ from pairlearn_studio.store_file import connect, file_errors
 
 RECENT = 50
 """Number of last answers that the pace is computed from."""
-LINKED = (
-    "(retired_at IS NULL AND coalesce(expires_at > strftime('%Y-%m-%dT%H:%M:%fZ', 'now'), 1))"
-)
+LINKED = "(retired_at IS NULL AND coalesce(expires_at > strftime('%Y-%m-%dT%H:%M:%fZ', 'now'), 1))"
 """Whether the link of an annotator works: it was neither ended nor has it expired."""
 ADJUDICATOR = "adjudicator"
 """Setting with the name under which the supervisor settles pairs."""
@@ -43,6 +41,9 @@ STANDING = "assignment a JOIN answer x ON x.id = a.answer"
 """Answers that were neither revised nor withdrawn."""
 THEIRS = f"(SELECT x.* FROM {STANDING} WHERE a.annotator = ? AND a.pair = ?) x"
 """The standing answer of one annotator to one pair."""
+SKIPPED = "skipped by a model"
+"""Action in the history for a pair that a model could not judge."""
+_Orders: TypeAlias = tuple[tuple[float, float], ...]
 _FIELDS = tuple(field.name for field in fields(StoredAnswer))
 _COLUMNS = {"annotator": "n.name", "left": "p.left", "right": "p.right"}
 
@@ -91,8 +92,9 @@ class Queries(ABC):
         answers = []
         for row in self.rows(query, *values):
             answer = dict(zip(_FIELDS, row, strict=True))
-            others = answer["others"]
+            others, orders = answer["others"], answer["orders"]
             answer["others"] = msgspec.json.decode(others, type=dict[str, float]) if others else {}
+            answer["orders"] = msgspec.json.decode(orders, type=_Orders) if orders else ()
             answer["cant_say"] = bool(answer["cant_say"])
             answers.append(StoredAnswer(**answer))
         return answers
@@ -112,7 +114,7 @@ class StoreReader(Queries):
         rows = self.rows(
             f"SELECT id, name, {LINKED}, origin, expires_at, quota FROM annotator ORDER BY id"
         )
-        return [Annotator(number, name, bool(active), *more) for number, name, active, *more in rows]
+        return [Annotator(row[0], row[1], bool(row[2]), *row[3:]) for row in rows]
 
     def by_token(self, token: str) -> Annotator | None:
         """The annotator with this token, or None.
@@ -165,6 +167,15 @@ class StoreReader(Queries):
         )
         return [Change(*row) for row in rows]
 
+    def skipped_pairs(self) -> list[tuple[str, int]]:
+        """Model and pair of each pair that a model skipped and has not judged since."""
+        return self.rows(
+            "SELECT DISTINCT n.name, c.pair FROM change c JOIN annotator n ON "
+            "c.detail LIKE n.name || ': %' WHERE c.action = ? AND NOT EXISTS (SELECT 1 FROM "
+            "assignment a WHERE a.annotator = n.id AND a.pair = c.pair AND a.answer IS NOT NULL)",
+            SKIPPED,
+        )
+
     def complete(self) -> bool:
         """Whether each pair of the plan has as many answers as it needs, or was settled."""
         lacking = self.first(
@@ -199,9 +210,7 @@ class StoreReader(Queries):
 
     def pairs(self) -> list[Pair]:
         """All pairs, in the order in which they are judged; statements about one item are none."""
-        rows = self.rows(
-            "SELECT id, left, right, origin FROM pair WHERE right <> '' ORDER BY id"
-        )
+        rows = self.rows("SELECT id, left, right, origin FROM pair WHERE right <> '' ORDER BY id")
         return [Pair(*row) for row in rows]
 
     @property
@@ -273,4 +282,3 @@ class StoreReader(Queries):
             for reader in list(self._readers):
                 reader.close()
             self._readers.clear()
-

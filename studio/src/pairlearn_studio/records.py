@@ -249,6 +249,8 @@ class Answer:
         Values of other columns of statements (`pairlearn.kinds.columns`), such as a label.
     level : str
         The chosen answer in words (`LEVELS`), if any.
+    orders : tuple of (float, float)
+        Similarity and difference by each order in which a model saw the items.
 
     Examples
     --------
@@ -268,6 +270,7 @@ class Answer:
     key: str = field(default_factory=partial(token_hex, 16))
     others: Mapping[str, float] = field(default_factory=dict)
     level: str = ""
+    orders: tuple[tuple[float, float], ...] = ()
 
     def __post_init__(self) -> None:
         for name, value, low in (

@@ -22,7 +22,8 @@ CREATE TABLE pair (
 
 CREATE INDEX pair_ends ON pair (left, right);
 
--- others: statements of other kinds as a JSON object, '' for none.
+-- others: statements of other kinds as a JSON object, '' for none;
+-- orders: similarity and difference by each order in which a model saw the items, as JSON.
 CREATE TABLE answer (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     annotator INTEGER NOT NULL REFERENCES annotator,
@@ -37,6 +38,7 @@ CREATE TABLE answer (
     seconds REAL NOT NULL,
     level TEXT NOT NULL,
     others TEXT NOT NULL,
+    orders TEXT NOT NULL,
     at TEXT NOT NULL,
     UNIQUE (annotator, pair, key),
     UNIQUE (annotator, pair, revision));

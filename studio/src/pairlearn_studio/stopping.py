@@ -137,9 +137,7 @@ def _reduced(features: Any) -> Floats:
     return x
 
 
-def _out_of_fold(
-    x: Floats, ends: NDArray[np.int64], labels: PairLabels, folds: int
-) -> Floats:
+def _out_of_fold(x: Floats, ends: NDArray[np.int64], labels: PairLabels, folds: int) -> Floats:
     """Log-odds (n, 2) of the ends, by models that saw no pair with the item."""
     from pairlearn import PairClassifier
 

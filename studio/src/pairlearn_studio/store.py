@@ -139,9 +139,10 @@ class Store(StoreReader):
         """
         current = Project.load(self.project.folder)
         plan = replace(current.plan, pairs=self.planned() + pairs)
-        room = len(self.items) * (len(self.items) - 1) // 2
-        if plan.pairs > room:
-            raise StoreError(f"{len(self.items)} items make {room} pairs; {plan.pairs} are too many")
+        items, taken = len(self.items), {frozenset((one.left, one.right)) for one in self.pairs()}
+        free = items * (items - 1) // 2 - len(taken)
+        if not 1 <= pairs <= free:
+            raise StoreError(f"{items} items make {free} further pairs; got {pairs}")
         self.project = replace(current, plan=plan)
         self.project.save()
         project, ids = self.project, self.items.ids

@@ -45,10 +45,17 @@ class Asking:
         Environment variable with the endpoint's key.
     per
         Ask about each pair, in both orders; or about each item once, which costs less.
+    one_order
+        Ask about each pair in one order only: half the cost, and the position bias stays.
+    way
+        How answers are read: from the probabilities of tokens, from probabilities that the model
+        states, or from several samples. [default: the first that works]
+    samples
+        Replies to each question, if answers are read from samples.
+    answer_tokens
+        Most tokens of a reply that is not one word, thinking included.
     least_mass
-        Below this probability of recognised answers: “can't say”.
-    alternatives
-        Alternative tokens to request (top_logprobs).
+        Below this probability of recognised answers, a pair is skipped.
     timeout
         Seconds for one request.
     retries
@@ -62,8 +69,11 @@ class Asking:
     model_name: str | None = None
     key_env: str | None = None
     per: Literal["pair", "item"] = "pair"
-    least_mass: float = 0.5
-    alternatives: int = 20
+    one_order: bool = False
+    way: Literal["logprobs", "stated", "samples"] | None = None
+    samples: Annotated[int, typer.Option(min=1, max=100)] = 5
+    answer_tokens: Annotated[int, typer.Option(min=1)] = 2000
+    least_mass: Annotated[float, typer.Option(min=0, max=1)] = 0.5
     timeout: float = 60.0
     retries: Annotated[int, typer.Option(min=0, max=20)] = 4
     plain_http: bool = False
@@ -87,8 +97,8 @@ class Asking:
             raise ValueError(f"--key-env {self.key_env}: no such variable, or it is empty")
         return ChatEndpoint(
             str(self.endpoint), str(self.model_name), cache, key=key, plain_http=self.plain_http,
-            pace=pace, budget=budget, timeout=self.timeout, retries=self.retries,
-            alternatives=self.alternatives,
+            pace=pace, budget=budget, timeout=self.timeout, retries=self.retries, way=self.way,
+            samples=self.samples, answer_tokens=self.answer_tokens,
         )  # fmt: skip
 
     def judge(
@@ -101,19 +111,21 @@ class Asking:
         model: Any
         if endpoint is not None:
             chat_model = ask.chat_pair_model if by_pair else ask.chat_item_model
-            model = chat_model(endpoint, ask.Wording.of(store.project), self.least_mass)
+            model = chat_model(endpoint, ask.Wording.of(store.project, view), self.least_mass)
         else:
             function = ask.find_function(str(self.model))
             model = (ask.pair_model if by_pair else ask.item_model)(function)
             model = _limited(model, budget, pace)
-        return (ask.by_pairs if by_pair else ask.by_items)(model, view)
+        if by_pair:
+            return ask.by_pairs(model, view, both_orders=not self.one_order)
+        return ask.by_items(model, view)
 
 
 @command(
     "annotate ask",
     Asking,
     quiet="Print nothing.",
-    exits="0 all judged, 1 the model failed, 3 a limit was reached",
+    exits="0 all judged or skipped, 1 the model failed, 3 a limit was reached",
 )
 def ask(
     asking: Asking,
@@ -132,7 +144,9 @@ def ask(
     """Have a model judge the pairs of a project, as one of its annotators.
 
     Items are sent to the endpoint. Run again after an interruption or a limit: judgements
-    are kept, and no question that an endpoint answered is asked again.
+    are kept, and no question that an endpoint answered is asked again. A pair that the model
+    refuses or whose answer is not understood is skipped and listed. People still judge every
+    pair, unless the project counts models (init --models-count).
 
     Parameters
     ----------
@@ -141,7 +155,7 @@ def ask(
     pairs
         Pairs to judge in this run, at most.
     max_requests
-        Requests in this run, at most.
+        Requests in this run, at most, without those sent again.
     max_cost
         Cost of this run, at most; needs prices.
     price_in
@@ -192,14 +206,16 @@ def ask(
         chosen = open_pairs if pairs is None else open_pairs[:pairs]
         with bar("judging", len(chosen)) as progress:
             filled = fill(
-                chosen, judge, seat.keep, concurrent=concurrent or (4 if endpoint else 1),
+                chosen, judge, seat.keep, seat.skip,
+                concurrent=concurrent or (4 if endpoint else 1), proven=seat.proven,
                 stop=pace.stop, progress=progress or (lambda done: None),
             )  # fmt: skip
     report = {
         "annotator": who,
         "per": asking.per,
+        "way": None if endpoint is None else endpoint.way,
         **filled.summary(),
-        "left": len(open_pairs) - len(filled.judgements),
+        "left": len(open_pairs) - filled.done,
         "requests": budget.requests,
         "cached": 0 if endpoint is None else endpoint.cached,
         "retried": 0 if endpoint is None else endpoint.retried,
@@ -226,16 +242,24 @@ def _limited(model: Callable[..., Any], budget: Budget, pace: Pace) -> Callable[
 
 
 def _summary(report: dict[str, Any]) -> str:
-    line = "{annotator}: {judged:,} pairs judged, {cant_say:,} “can't say”, {left:,} left"
-    if report["position_bias"] is not None:
+    skipped, orders = report["skipped"], report["orders"]
+    line = (
+        f"{{annotator}}: {{judged:,}} pairs judged, {{cant_say:,}} “can't say”, {len(skipped):,} "
+        "skipped, {left:,} left"
+    )
+    if report["way"]:
+        line += "; answers read from {way}"
+    if orders:
         line += (
-            "\n  position bias {position_bias:+.3f} towards the second item, averaged out; "
-            "{infeasible:,} infeasible"
-        )
+            "\n  {agreement:.0%} of {pairs:,} pairs judged alike in both orders; position bias "
+            "{bias:+.3f} ± {standard_error:.3f} towards the second item (p = {p_value:.2g}), "
+            "averaged out"
+        ).format(**orders)
     line += (
-        "\n  {requests:,} requests, {cached:,} answers from disk, {retried:,} sent again, "
-        "cost {cost:.4g}"
+        "\n  {infeasible:,} infeasible; {requests:,} requests, {cached:,} answers from disk, "
+        "{retried:,} sent again, cost {cost:.4g}"
     )
     if report["stopped"]:
         line += "\n  stopped: {stopped}; the same command goes on from here"
-    return line.format(**report)
+    lines = [f"\n  skipped {one['left']}, {one['right']}: {one['reason']}" for one in skipped]
+    return line.format(**report) + "".join(lines)
