@@ -306,7 +306,7 @@ def _settle(
 class Seat:
     """The annotator for a model: without a link, and without assigned pairs.
 
-    It is created with the first judgement; its name cannot be that of a person. People keep their
+    It is created with the first pair; its name cannot be that of a person. People keep their
     pairs: the model's answers count towards the overlap only where the project says so
     (``models_count``).
     """
@@ -320,7 +320,7 @@ class Seat:
     @property
     def proven(self) -> bool:
         """Whether the model has judged a pair of this project before."""
-        return any(who.name == self._name for who in self._store.annotators())
+        return any(answer.annotator == self._name for answer in self._store.answers())
 
     def open_pairs(self) -> list[PairToJudge]:
         """Pairs of the project that the model has not judged, in their order."""
@@ -346,6 +346,11 @@ class Seat:
     def skip(self, pair: PairToJudge, reason: str) -> None:
         """Note in the history that a pair was skipped."""
         self._store.carry_out(
-            lambda changes: changes.log(SKIPPED, f"{self._name}: {reason}", pair=pair.pair),
+            lambda changes: changes.log(
+                SKIPPED,
+                reason,
+                annotator=changes.unlinked_annotator(self._name),
+                pair=pair.pair,
+            ),
             who="model",
         )

@@ -15,7 +15,7 @@ import secrets
 import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, get_args
 
 import msgspec
@@ -43,9 +43,14 @@ class AnsweredError(StoreError):
     """A pair has another answer than its sender knows of, given in another window."""
 
 
-def now() -> str:
-    """Current time, UTC, ISO 8601 with milliseconds."""
-    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+def now(later: timedelta = timedelta()) -> str:
+    """Current time or a later one, UTC, ISO 8601 with milliseconds."""
+    return (datetime.now(UTC) + later).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def utc_time(days: float) -> str:
+    """The time in so many days."""
+    return now(timedelta(days=days))
 
 
 def fresh_token() -> str:
@@ -135,7 +140,7 @@ class Changes(Queries):
 
     def _add_answer_of(self, name: str, pair: int, answer: Answer) -> Receipt:
         """Add an answer that came by no link, of an annotator who is added if new."""
-        annotator = self._unlinked_annotator(name)
+        annotator = self.unlinked_annotator(name)
         self._assign(annotator, pair)
         return self._add_answer(annotator, pair, answer)
 
@@ -149,7 +154,7 @@ class Changes(Queries):
             name = "supervisor"
             while name in taken:
                 name = f"{name} (settles pairs)"
-            Changes(self.connection, ADJUDICATOR)._unlinked_annotator(name)
+            Changes(self.connection, ADJUDICATOR).unlinked_annotator(name)
             self.set_setting(ADJUDICATOR, name)
         return Changes(self.connection, name)._add_answer_of(name, pair, answer)
 
@@ -158,7 +163,7 @@ class Changes(Queries):
 
         Without ``revise`` an existing answer stays. The name that overrules everybody is refused.
         """
-        before = self.find_answers(THEIRS, self._unlinked_annotator(name), pair)
+        before = self.find_answers(THEIRS, self.unlinked_annotator(name), pair)
         if before and (not revise or answer.same_judgement(before[0])):
             return "same"
         if name == self.adjudicator:
@@ -218,7 +223,7 @@ class Changes(Queries):
             added.append((Annotator(annotator, name), token))
         return added
 
-    def _unlinked_annotator(self, name: str) -> int:
+    def unlinked_annotator(self, name: str) -> int:
         """Id of an annotator for a model or an import, added without link and open pairs."""
         if (row := self.first("SELECT id FROM annotator WHERE name = ?", name)) is not None:
             return int(row[0])

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.annotators import Manner, scale_of
+from pairlearn.annotators import scale_of
 from pairlearn.annotators.crowd import Crowd
 from pairlearn.annotators.manner import Phrase, in_words
 from pairlearn.columns import Floats
@@ -75,8 +75,8 @@ class AnnotatorOverview:
     """One line of the supervisor's page; NaN where nothing is known yet.
 
     ``per_hour`` is the pace by the median time, ``infeasible`` the share of answers that no
-    posteriors produce even after rounding, ``words`` describes the ``manner`` in a sentence, and
-    ``doubt`` marks those that deserve a look.
+    posteriors produce even after rounding. ``words`` says how they answer, and ``doubt`` marks
+    those that deserve a look: the forecast learns both.
     """
 
     annotator: Annotator
@@ -87,18 +87,15 @@ class AnnotatorOverview:
     median_seconds: float
     infeasible: float
     drift: Drift
-    manner: Manner | None
-    words: str
-    doubt: bool
+    words: str = "–"
+    doubt: bool = False
 
 
 def overview_of(
-    answers: Sequence[StoredAnswer], totals: Mapping[Annotator, int], crowd: Crowd | None = None
+    answers: Sequence[StoredAnswer], totals: Mapping[Annotator, int]
 ) -> list[AnnotatorOverview]:
     """Statistics of each annotator, from the answers in their order and the pairs of each."""
     columns = AnswerColumns(answers)
-    crowd = crowd or crowd_of(answers)
-    doubted = {name for doubt in crowd.doubts() for name in doubt.names}
 
     def overview(annotator: Annotator, total: int) -> AnnotatorOverview:
         theirs = columns.annotator == annotator.name
@@ -113,9 +110,6 @@ def overview_of(
             median_seconds=median_seconds,
             infeasible=_mean(columns.infeasible_rows[theirs & columns.both].astype(np.float64)),
             drift=_drift(columns.similarity[theirs], columns.difference[theirs], seconds),
-            manner=crowd.manners.get(annotator.name),
-            words=crowd.words(annotator.name),
-            doubt=annotator.name in doubted,
         )
 
     return [overview(annotator, total) for annotator, total in totals.items()]

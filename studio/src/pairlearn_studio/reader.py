@@ -9,6 +9,7 @@ import statistics
 import threading
 import weakref
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import fields
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -16,7 +17,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from pairlearn_studio.items import Items
-from pairlearn_studio.overview import AnnotatorOverview, Quality, crowd_of, overview_of, quality_of
+from pairlearn_studio.overview import AnnotatorOverview, Quality, overview_of, quality_of
 from pairlearn_studio.project import Project
 from pairlearn_studio.records import (
     Annotator,
@@ -170,9 +171,9 @@ class StoreReader(Queries):
     def skipped_pairs(self) -> list[tuple[str, int]]:
         """Model and pair of each pair that a model skipped and has not judged since."""
         return self.rows(
-            "SELECT DISTINCT n.name, c.pair FROM change c JOIN annotator n ON "
-            "c.detail LIKE n.name || ': %' WHERE c.action = ? AND NOT EXISTS (SELECT 1 FROM "
-            "assignment a WHERE a.annotator = n.id AND a.pair = c.pair AND a.answer IS NOT NULL)",
+            "SELECT DISTINCT n.name, c.pair FROM change c JOIN annotator n ON n.id = c.annotator "
+            "WHERE c.action = ? AND NOT EXISTS (SELECT 1 FROM assignment a "
+            "WHERE a.annotator = n.id AND a.pair = c.pair AND a.answer IS NOT NULL)",
             SKIPPED,
         )
 
@@ -238,18 +239,14 @@ class StoreReader(Queries):
         """Whether annotators get no further pairs for now."""
         return self.setting("paused") == "yes"
 
-    def quality(self) -> dict[str, Quality]:
+    def quality(self, answers: Sequence[StoredAnswer]) -> dict[str, Quality]:
         """Quality of each annotator's answers, by simple rules."""
-        return quality_of(self.answers(), self.known, self.project.levels, self.repeats)
+        return quality_of(answers, self.known, self.project.levels, self.repeats)
 
-    def overview(self, *, manners: bool = True) -> list[AnnotatorOverview]:
-        """Speed, drift and infeasible share of each annotator, and how they answer.
-
-        The last takes seconds to learn; ``manners=False`` leaves it out.
-        """
+    def overview(self, answers: Sequence[StoredAnswer]) -> list[AnnotatorOverview]:
+        """Speed, drift and infeasible share of each annotator."""
         totals = {annotator: self._counts(annotator.id)[1] for annotator in self.annotators()}
-        answers = self.answers()
-        return overview_of(answers, totals, crowd_of(answers if manners else []))
+        return overview_of(answers, totals)
 
     def find_answers(self, source: str, *values: object) -> list[StoredAnswer]:
         """Answers as by `Queries.find_answers`; StoreFileError if the file is damaged."""

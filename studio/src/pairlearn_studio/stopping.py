@@ -14,7 +14,6 @@ annotator answers. Its results are stored in ``forecast.json``, where `status` r
 
 from __future__ import annotations
 
-import json
 import logging
 import math
 import os
@@ -45,10 +44,10 @@ from pairlearn_studio.overview import AnswerColumns, crowd_of
 from pairlearn_studio.project import Project
 from pairlearn_studio.reader import StoreReader
 from pairlearn_studio.records import CERTAIN, StoredAnswer
+from pairlearn_studio.stored_forecast import FILE, read_forecast
 
 LOG = logging.getLogger("pairlearn.annotate")
 
-FILE = "forecast.json"
 LEAST_PAIRS = 30
 """With fewer, a fold of the pairs is a handful (`bench/speed/stopping.py`)."""
 NEXT = 50
@@ -209,7 +208,7 @@ def forecast_parts(store: StoreReader) -> Iterator[dict[str, Any]]:
     crowd = crowd_of(store.answers())
     doubted = {name for doubt in crowd.doubts() for name in doubt.names}
     manners = {name: (crowd.phrases(name), name in doubted) for name in crowd.manners}
-    doubted |= {name for name, quality in store.quality().items() if quality.phrases}
+    doubted |= {name for name, quality in store.quality(store.answers()).items() if quality.phrases}
     flagged = sorted(doubted - {author})
     yield {"manners": manners, "flagged": flagged}
     if features is not None:
@@ -224,15 +223,6 @@ def _attempt(compute: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         return {"needs": str(error), "few": True}
     except Exception as error:  # whatever it is, the other parts still come
         return {"needs": str(error) or repr(error), "few": False}
-
-
-def read_forecast(folder: Path) -> dict[str, Any]:
-    """The stored forecast: its parts, and ``latest``, the last change that it knows of."""
-    try:
-        stored: dict[str, Any] = json.loads((folder / FILE).read_text("utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return stored
 
 
 def main() -> None:

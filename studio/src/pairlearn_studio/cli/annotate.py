@@ -12,7 +12,8 @@ from pairlearn.cli.command import Output, as_options, command, register
 from pairlearn.cli.options import Count, OptionalCount, Seed, parse_names
 from pairlearn_studio.cli.ask import ask
 from pairlearn_studio.cli.exchange import backup, export, import_, label_studio, opened, restore
-from pairlearn_studio.cli.serve import NOT_RANDOM, demo, serve
+from pairlearn_studio.cli.serve import demo, serve
+from pairlearn_studio.cli.steer import extend, pause, resume
 
 if TYPE_CHECKING:
     from pairlearn_studio import Store
@@ -34,10 +35,12 @@ class Appearance:
     ----------
     overlap
         Annotators of each pair.
+    models_count
+        Count models among these annotators. By default people judge every pair.
     title
-        Title of the pages.
+        Title of the pages. [default: the names of the classes]
     positive, negative
-        Names of the two classes.
+        Names of the two classes. [default: positive, negative]
     question_similarity, question_difference
         In the annotator's words.
     help_text
@@ -58,9 +61,10 @@ class Appearance:
     """
 
     overlap: Count = 1
-    title: str = "Which pairs are alike?"
-    positive: str = "positive"
-    negative: str = "negative"
+    models_count: bool = False
+    title: str = ""
+    positive: str = ""
+    negative: str = ""
     question_similarity: str = ""
     question_difference: str = ""
     help_text: str = ""
@@ -88,7 +92,6 @@ def init(
     pairs: OptionalCount = None,
     annotators: str = "",
     kind: Literal["table", "image", "text"] | None = None,
-    mode: Literal["uniform", "information"] = "uniform",
     seed: Seed = 0,
     address: str = ADDRESS,
 ) -> Output:
@@ -106,9 +109,6 @@ def init(
         Names, separated by commas.
     kind
         Kind of the items, if a folder has several.
-    mode
-        uniform: random pairs; information: pairs that a quick model of the items' features
-        expects to learn from, with weights that correct for the choice.
     address
         URL of the app.
 
@@ -120,7 +120,7 @@ def init(
     """  # noqa: D301
     from pairlearn_studio import Store
     from pairlearn_studio.changes import check_name
-    from pairlearn_studio.creating import create_project, describe_fit
+    from pairlearn_studio.creating import create_project, describe_fit, files_left_out
 
     names, address = parse_names(annotators), _check_address(address)
     for name in names:
@@ -128,11 +128,12 @@ def init(
         if names.count(name) > 1:
             raise ValueError(f"--annotators names {name!r} twice: give everybody one name")
     made, token = create_project(
-        project, items, kind=kind, pairs=pairs, seed=seed, mode=mode, **appearance.fields()
+        project, items, kind=kind, pairs=pairs, seed=seed, **appearance.fields()
     )
     with Store.open(made) as store:
         added = store.add_annotators(names) if names else []
         count = len(store.items)
+    address = f"{address}/{made.folder.resolve().name}"
     links = {who.name: f"{address}/a/{key}" for who, key in added}
     data = {
         "project": str(made.folder),
@@ -152,7 +153,16 @@ def init(
         "keep these links, they are shown once; `pairlearn annotate serve` opens the app",
         data["fit"],
     ]
-    return Output(data, text, warnings=[NOT_RANDOM] if mode == "information" else [])
+    warnings: list[str] = []
+    if not (made.positive_means and made.negative_means):
+        warnings.append(
+            "the classes have no definitions: give --positive-means and --negative-means, "
+            f"or write them into {made.path}"
+        )
+    if others := files_left_out(items, made):
+        names = ", ".join(f"{count} {suffix}" for suffix, count in others.items())
+        warnings.append(f"files in {items} that are no items of kind {made.kind}: {names}")
+    return Output(data, text, warnings=warnings)
 
 
 @command("annotate link")
@@ -162,11 +172,14 @@ def link(
     *,
     renew: bool = False,
     supervisor: bool = False,
+    days: Annotated[float | None, typer.Option(min=0)] = None,
+    quota: OptionalCount = None,
     address: str | None = None,
 ) -> Output:
     """Add annotators and print their links; each is shown once.
 
-    Links begin with the address at which the project is served, or was last served.
+    Links begin with the address at which the project is served, or was last served. They end
+    when they are renewed, with `retire`, or after --days.
 
     Parameters
     ----------
@@ -176,6 +189,10 @@ def link(
         New links for existing annotators.
     supervisor
         A new link for the supervisor.
+    days
+        Days after which the links of annotators end. [default: never]
+    quota
+        Most pairs that each new annotator judges. [default: no limit]
     address
         URL of the app. [default: where it is served]
 
@@ -184,18 +201,22 @@ def link(
       pairlearn annotate link pumps ann --renew
       pairlearn annotate link pumps --supervisor --address https://studio.example
     """
+    from pairlearn_studio.changes import utc_time
     from pairlearn_studio.writer import served_at
 
     if not names and not supervisor:
         raise ValueError("give names of annotators, or --supervisor")
-    address = _check_address(address or served_at(project) or ADDRESS)
+    folder = project.resolve().name
+    address = served_at(project) if address is None else f"{_check_address(address)}/{folder}"
+    address = address or f"{ADDRESS}/{folder}"
+    expires_at = None if days is None else utc_time(days)
     links = {}
     with opened(project) as store:
         if names and renew:
             for who in [_find(store, name) for name in names]:
-                links[who.name] = f"{address}/a/{store.renew_token(who.id)}"
+                links[who.name] = f"{address}/a/{store.renew_token(who.id, expires_at=expires_at)}"
         elif names:
-            for who, token in store.add_annotators(names):
+            for who, token in store.add_annotators(names, expires_at=expires_at, quota=quota):
                 links[who.name] = f"{address}/a/{token}"
         if supervisor:
             links["supervisor"] = f"{address}/s/{store.renew_supervisor_token()}"
@@ -268,52 +289,83 @@ def retire(project: Path, names: list[str]) -> None:
 
 @command("annotate status")
 def status(project: Path) -> Output:
-    """Show the progress of a project, and how its annotators work.
+    """Show the progress of a project, how its annotators work, and the stored forecast.
+
+    The forecast and how annotators answer are learnt while the project is served.
 
     For example:
       pairlearn annotate status pumps
       pairlearn annotate status pumps --json | jq '.annotators[] | .words'
     """
-    from pairlearn_studio.overview import AnswerColumns
+    from pairlearn.annotators.manner import in_words
+    from pairlearn_studio.overview import AnswerColumns, krippendorff_alpha
+    from pairlearn_studio.stored_forecast import read_forecast
 
     with opened(project) as store:
-        rows, pairs, answers = store.overview(), store.pairs(), store.answers()
+        pairs, answers, mixed_in = store.pairs(), store.answers(), store.mixed_in
+        forecast = read_forecast(store.project.folder)
+        manners = forecast.get("manners", {})
+        rows = [
+            replace(row, words=in_words(phrases) or "–", doubt=doubt)
+            for row in store.overview(answers)
+            for phrases, doubt in [manners.get(row.annotator.name, ([], False))]
+        ]
         data: dict[str, Any] = {
             "title": store.project.title,
             "kind": store.project.kind,
             "items": len(store.items),
-            "pairs": len({pair.id for pair in pairs} - store.mixed_in),
+            "pairs": len({pair.id for pair in pairs} - mixed_in),
             "overlap": store.project.overlap,
-            "mode": store.project.plan.mode,
+            "paused": store.paused,
             "answers": len(answers),
             "cant_say": sum(answer.cant_say for answer in answers),
             "infeasible": int(AnswerColumns(answers).infeasible_rows.sum()),
-            "pairs_answered": len(
-                {answer.pair for answer in answers if answer.right} - store.mixed_in
-            ),
+            "pairs_answered": len({answer.pair for answer in answers if answer.right} - mixed_in),
             "annotators": rows,
-            "quality": store.quality(),
+            "quality": store.quality(answers),
+            "alpha": {
+                name: krippendorff_alpha(
+                    [answer for answer in answers if answer.pair not in mixed_in], name
+                )
+                for name in ("similarity", "difference")
+            },
+            "forecast": forecast.get("without") or forecast.get("everybody"),
+            "forecast_is_current": forecast.get("latest") == store.latest(),
         }
     line = (
         "{title}: {answers:,} answers to {pairs_answered:,} of {pairs:,} pairs of {items:,} items, "
         "{cant_say:,} can't say, {infeasible:,} infeasible"
     )
-    text = [line.format(**data), *([_overview(rows)] if rows else [])]
-    constant = {row.annotator.name for row in rows if row.manner and row.manner.constant}
+    text = [line.format(**data) + ("; paused" if data["paused"] else "")]
+    text += [_overview(rows)] if rows else []
     for name, quality in data["quality"].items():
-        # The column about how they answer says that all are the same.
-        flags = [flag for flag in quality.flags if name not in constant or "the same" not in flag]
         counts = [
             f"{number} of {of} {what}"
             for number, of, what in (
                 (quality.right, quality.known, "known pairs right"),
                 (quality.agree, quality.repeats, "repeated pairs answered alike"),
             )
-            if of and not any(what in flag for flag in flags)
+            if of and not any(what in flag for flag in quality.flags)
         ]
-        if notes := [*counts, *flags]:
+        if notes := [*counts, *quality.flags]:
             text.append(f"{name}: {'; '.join(notes)}")
+    if (alpha := data["alpha"]["difference"]) == alpha:
+        text.append(f"agreement on shared pairs: Krippendorff's alpha {alpha:.2f} for c")
+    if outlook := data["forecast"]:
+        text.append(_outlook(outlook, data["forecast_is_current"]))
     return Output(data, text)
+
+
+def _outlook(outlook: dict[str, Any], current: bool) -> str:
+    """The stored forecast as a line."""
+    if "needs" in outlook:
+        return f"forecast: {outlook['needs']}"
+    value, low, high = outlook["now"]
+    return (
+        f"forecast{'' if current else ' (of an earlier state)'}: accuracy {value:.2f} "
+        f"({low:.2f} to {high:.2f}) with {outlook['pairs']} pairs; the next 50 add "
+        f"{100 * outlook['gain']:+.1f} points"
+    )
 
 
 def _overview(rows: list[AnnotatorOverview]) -> Any:
@@ -364,5 +416,5 @@ app = register(
         add_completion=False,
     ),
     *(init, known, serve, demo, link, retire, status),
-    *(backup, restore, export, import_, label_studio, ask),
+    *(extend, pause, resume, backup, restore, export, import_, label_studio, ask),
 )

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import webbrowser
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from pairlearn.cli.command import command
 from pairlearn.extras import missing_extra
-
-NOT_RANDOM = (
-    "pairs are chosen by a model, not at random: estimates need the inclusion weights, "
-    "which `pairlearn annotate export` writes"
-)
 
 
 @command("annotate serve", has_json=False, exits="0 ended by an interrupt")
@@ -27,6 +23,10 @@ def serve(
     public: bool = False,
     url: str | None = None,
     webhook: str | None = None,
+    webhook_key_env: str | None = None,
+    trusted_proxy: list[str] | None = None,
+    log_level: Literal["debug", "info", "warning", "error"] = "warning",
+    log_json: bool = False,
     show: Annotated[bool, typer.Option("--open")] = False,
 ) -> None:
     """Serve the web app, to this machine only unless --public is given.
@@ -36,17 +36,26 @@ def serve(
     Parameters
     ----------
     projects
-        Folders; of several, each is served below its own name.
+        Folders; each is served below its own name.
     host
         Address to listen at.
     public
-        Let other machines reach it; links stay secret.
+        Let other machines reach it; links stay secret. A public address needs a proxy.
     url
-        Address that people use, such as https://studio.example. [default: where it listens]
+        Address that people use, such as https://studio.example or, below a path,
+        https://example.org/studio. [default: where it listens]
     webhook
         Address that is sent a JSON object when all pairs of a project are answered.
+    webhook_key_env
+        Environment variable with the key that signs what the webhook is sent.
+    trusted_proxy
+        Address of a proxy whose X-Forwarded-For is believed; may be given several times.
+    log_level
+        Least level that is logged; info logs requests.
+    log_json
+        Log lines of JSON.
     show
-        Print links for everybody that are valid until the server ends, and open the supervisor's.
+        Also print temporary links, which end with the server, and open the supervisor's.
 
     For example:
       pairlearn annotate serve pumps
@@ -59,16 +68,16 @@ def serve(
 
     run = _server()
     loaded = [Project.load(folder) for folder in projects]
-    if any(project.plan.mode == "information" for project in loaded):
-        typer.echo(f"warning: {NOT_RANDOM}", err=True)
+    key = "" if webhook_key_env is None else os.environ.get(webhook_key_env, "")
+    if webhook_key_env is not None and not key:
+        raise ValueError(f"--webhook-key-env {webhook_key_env}: no such variable, or it is empty")
 
     def ready(address: str) -> None:
         for project in loaded:
-            path = f"/{project.folder.resolve().name}" if len(loaded) > 1 else ""
-            typer.echo(f"{project.title}: {address}{path}", err=True)
+            typer.echo(f"{project.title}: {address}/{project.folder.resolve().name}", err=True)
         typer.echo(
-            "  everybody has a link of their own: `pairlearn annotate link PROJECT NAME` makes it, "
-            "and --renew another one in its place; end with Ctrl-C",
+            "  each annotator has their own link: `pairlearn annotate link PROJECT NAME` makes it, "
+            "and --renew replaces it; end with Ctrl-C",
             err=True,
         )
 
@@ -77,7 +86,8 @@ def serve(
         webbrowser.open(next(iter(links.values())))  # the supervisor's
 
     run(
-        projects, host, port, public=public, url=url, webhook=webhook, ready=ready,
+        projects, host, port, public=public, url=url, webhook=webhook, webhook_key=key,
+        trusted_proxies=trusted_proxy or (), log_level=log_level, log_json=log_json, ready=ready,
         invite=invite if show else None,
     )  # fmt: skip
 
@@ -126,6 +136,6 @@ def demo(
         typer.echo(f"the project is in {project}; end with Ctrl-C", err=True)
         _print_links(links)
         if show:
-            webbrowser.open(links["you"])
+            webbrowser.open(next(link for name, link in links.items() if name.endswith(" you")))
 
     run(project, port=port, invite=invite)

@@ -133,12 +133,12 @@ class Dot(NamedTuple):
     y: float
     who: int
     fits: bool
-    count: int = 1
+    times: int = 1
 
     @property
     def radius(self) -> float:
-        """Radius of the dot, whose area is in proportion to the count, up to a size."""
-        return round(min(1.6 * math.sqrt(self.count), 8.0), 2)
+        """Radius of the dot, whose area is in proportion to their number, up to a size."""
+        return round(min(1.6 * math.sqrt(self.times), 8.0), 2)
 
 
 async def get_supervisor(request: Request) -> Response:
@@ -281,7 +281,7 @@ def dots(answers: list[StoredAnswer], numbers: dict[str, int]) -> list[Dot]:
         for answer, (x, y), both, misfit in rows
         if both
     )
-    return [dot._replace(count=count) for dot, count in counts.most_common(MOST_DOTS)]
+    return [dot._replace(times=times) for dot, times in counts.most_common(MOST_DOTS)]
 
 
 def disputes(answers: Sequence[StoredAnswer]) -> list[list[StoredAnswer]]:
@@ -382,7 +382,7 @@ def _make_context(studio: Studio, forecast: dict[str, Any]) -> dict[str, Any]:
     manners = forecast.get("manners", {})
     rows = [
         replace(row, words=in_words(phrases) or "–", doubt=doubt)
-        for row in store.overview(manners=False)
+        for row in store.overview(answers)
         for phrases, doubt in [manners.get(row.annotator.name, ([], False))]
     ]
     numbers = {row.annotator.name: row.annotator.id for row in rows}
@@ -393,7 +393,7 @@ def _make_context(studio: Studio, forecast: dict[str, Any]) -> dict[str, Any]:
     open_disputes = disputes(settled(trusted, store.adjudicator))
     return vars(project) | {
         "rows": rows,
-        "quality": store.quality(),
+        "quality": store.quality(answers),
         "dots": dots(answers, numbers),
         "answers_kept": len(answers),
         "judged": len(planned.intersection(answer.pair for answer in drawn)),

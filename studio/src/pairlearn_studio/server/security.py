@@ -162,7 +162,7 @@ class Guard:
         if self.base:
             path = scope["path"]
             inside = path == self.base or path.startswith(f"{self.base}/")
-            scope = scope | {"root_path": self.base, "path": path if inside else self.base + path}
+            scope = {**scope, "root_path": self.base, "path": path if inside else self.base + path}
         status = 0
 
         async def hardened(message: Message) -> None:
@@ -339,9 +339,7 @@ class Sessions:
             if bearer:
                 raise Denied(401, "this token does not open this: take the end of the right link")
             if self.store.has_ended(token):
-                raise Denied(
-                    401, "your part has ended, and your answers are kept: ask for a new link"
-                )
+                raise Denied(401, "your part has ended, your answers are kept: ask for a new link")
             raise Denied(401, "this session has ended: open your link again")
         if changes and not bearer:
             sent = [value.encode() for value in request.headers.getlist(FORM_HEADER)]
