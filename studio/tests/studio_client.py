@@ -51,7 +51,7 @@ class Visitor:
         match = re.search(r'name="csrf" content="([0-9a-f]{64})"', page.text)
         assert match
         self.form = match[1]
-        self.home = page.url.path
+        self.home = page.url.path.removeprefix(client.base_url.path.rstrip("/"))
         self.count = 0
 
     def post(self, path: str, body: dict[str, Any]) -> Any:
@@ -94,7 +94,8 @@ class Studio(NamedTuple):
 @contextmanager
 def serving(folder: Path, tokens: dict[str, str], **options: Any) -> Iterator[Studio]:
     """Serve an existing project."""
-    with TestClient(make_app(folder, **options), HERE) as client:
+    # Paths in tests are below the project's name.
+    with TestClient(make_app(folder, **options), f"{HERE}/{folder.name}") as client:
         yield Studio(folder, tokens, client)
 
 

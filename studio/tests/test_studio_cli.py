@@ -10,8 +10,7 @@ import pytest
 
 from pairlearn.tables import read_pairs
 from pairlearn_studio import Answer, Project, Store
-from studio_client import annotate, annotate_json, refusal, serving
-from studio_store import free_pairs
+from studio_client import annotate, annotate_json, refusal
 
 
 @pytest.fixture
@@ -125,15 +124,14 @@ def test_export(project: Path, tmp_path: Path) -> None:
     assert "no answers yet" in refusal("export", project, out)
     answer_all(project)
     report = annotate_json("export", project, out)
-    assert (report["rows"], report["cant_say"], report["weights"]) == (28, 2, False)
+    assert (report["rows"], report["cant_say"]) == (28, 2)
     assert report["answers"] == "graded" and report["levels"]["alike"] == [0.8, 0.0]
     assert "is there already" in refusal("export", project, out)
     table = read_pairs(out)
     assert len(table) == 28 and table.annotator is not None
     for rule in ("mean", "median", "reliability"):
-        report = annotate_json("export", project, out, "--aggregate", rule, "--weights", "--force")
+        report = annotate_json("export", project, out, "--aggregate", rule, "--force")
         assert report["rows"] == len(read_pairs(out)) == 14
-        assert read_pairs(out).weight is not None
     assert report["reliability"] == {"ann": 1.0, "bob": 1.0}
     assert annotate_json("export", project, out, "--without", "bob", "--force")["rows"] == 14
     assert set(np.asarray(read_pairs(out).annotator).tolist()) == {"ann"}
@@ -150,29 +148,6 @@ def test_export(project: Path, tmp_path: Path) -> None:
     assert {"note", "seconds", "at", "level"} < first.keys()
     assert "every answer" in refusal("export", project, lines, "--aggregate", "mean", "--force")
     assert "pairs are .csv" in refusal("export", project, tmp_path / "pairs.txt")
-
-
-def test_weights_of_chosen_pairs_are_exported_unless_told_otherwise(
-    tmp_path: Path, items: Path
-) -> None:
-    folder, out = tmp_path / "p", tmp_path / "pairs.csv"
-    made = annotate_json("init", folder, items, "--pairs", 1, "--annotators", "ann")
-    with Store.open(Project.load(folder)) as store:
-        store.add_pairs([(*free_pairs(store)[0], 3.0)])
-        for pair in (1, 2):
-            store.submit(1, pair, Answer(0.5, key="k")).result()
-    assert annotate_json("export", folder, out)["weights"]
-    weight = read_pairs(out).weight
-    assert weight is not None
-    assert weight.tolist() == [0.5, 1.5]  # 1 and 3, scaled to a mean of one
-    result = annotate("export", folder, out, "--force", "--no-weights")
-    assert "were not drawn at random" in result.stderr
-    assert read_pairs(out).weight is None
-    annotate_json("export", folder, out.with_suffix(".jsonl"))
-    with serving(folder, {"boss": made["supervisor"].rsplit("/", 1)[1]}) as studio:
-        sent = studio.client.get("/api/export", headers=studio.bearer("boss"))
-    assert sent.content == out.with_suffix(".jsonl").read_bytes()
-    assert b'"weight":1.5' in sent.content
 
 
 def test_import(project: Path, tmp_path: Path) -> None:

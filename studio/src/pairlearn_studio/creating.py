@@ -11,11 +11,10 @@ import tempfile
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
-from pairlearn.extras import missing_extra
 from pairlearn.tables import TableError
 from pairlearn.tables.item_files import IMAGES, SUFFIXES, item_kinds, list_files
 from pairlearn_studio.items import (
@@ -168,41 +167,60 @@ def _check_file(path: Path, kind: Kind) -> None:
 
 
 ITEMS, PAIRS, SIZE = 60, 60, (144, 144)
-USES: tuple[Literal["example", "practice", "check"], ...] = (
-    *("example",) * 3, *("practice",) * 3, *("check",) * 6,
-)  # fmt: skip
+DEMO_KNOWN: tuple[tuple[str, str, str], ...] = (
+    ("8", "3", "The first has two closed loops; the second is open to the left."),
+    ("3", "3", "Both are open to the left: two bows, no loop."),
+    ("8", "8", "Both cross in the middle and close above and below."),
+    ("3", "8", "Only the second has a line on its left side."),
+    ("8", "8", "Both have two loops, though one is narrow."),
+    ("3", "8", "The first has two ends on the left; the second has none."),
+    *(
+        ("8", "3", ""),
+        ("3", "3", ""),
+        ("3", "8", ""),
+        ("8", "8", ""),
+        ("8", "3", ""),
+        ("3", "8", ""),
+    ),
+)
+"""Digits of the known pairs with a reason: three examples, three to practise, six checks."""
 DEMO_ANSWERS = {
-    (True, False): (
-        "left surely",
-        "The left one is closed on both sides; the right one is open to the left.",
-    ),
-    (False, True): (
-        "right surely",
-        "The right one is closed on both sides; the left one is open to the left.",
-    ),
-    (True, True): ("both positive", "Both have two closed loops."),
-    (False, False): ("both negative", "Both are open to the left."),
+    "83": "left surely",
+    "38": "right surely",
+    "88": "both positive",
+    "33": "both negative",
 }
-"""The known answer and its reason, by whether the left and the right one is an eight."""
 
 
 def make_demo(folder: Path) -> Project:
-    """Create a graded project of images, with definitions, examples, practice and checks."""
+    """Create a graded project of images, with definitions, examples, practice and checks.
+
+    Known pairs are of the clearest digits: those that are nearer to the mean of their class than
+    to that of the other, by most.
+    """
+    from PIL import Image
     from sklearn.datasets import load_digits
 
-    try:
-        from PIL import Image
-    except ImportError:
-        raise missing_extra("annotate", "Pillow", "the demo") from None
     digits: Any = load_digits()
-    rows = np.flatnonzero(np.isin(digits.target, (3, 8)))[:ITEMS]
-    eight = (digits.target[rows] == 8).tolist()
+    rows = np.flatnonzero(np.isin(digits.target, (3, 8)))
+    means = {digit: digits.data[digits.target == digit].mean(0) for digit in (3, 8)}
+    far = {digit: np.linalg.norm(digits.data[rows] - mean, axis=1) for digit, mean in means.items()}
+    eight = digits.target[rows] == 8
+    clear = np.where(eight, far[3] - far[8], far[8] - far[3])
+    rows, eight = rows[np.argsort(-clear)], eight[np.argsort(-clear)]
+    # The clearest of each class, then others at random.
+    wanted = [digit == "8" for left, right, _ in DEMO_KNOWN for digit in (left, right)]
+    queues = {kind: iter(np.flatnonzero(eight == kind).tolist()) for kind in (True, False)}
+    chosen = [next(queues[kind]) for kind in wanted]
+    rest = np.setdiff1d(np.arange(len(rows)), chosen)
+    chosen += np.random.default_rng(0).permutation(rest)[: ITEMS - len(chosen)].tolist()
+    rows = rows[chosen]
     names = [f"digit-{number:02}.png" for number in range(len(rows))]
     known = []
-    for number, use in enumerate(USES):
-        left, right = 2 * number, 2 * number + 1
-        answer, why = DEMO_ANSWERS[eight[left], eight[right]]
-        known.append(Known(names[left], names[right], answer, use, why))
+    for number, (left, right, why) in enumerate(DEMO_KNOWN):
+        ends = names[2 * number], names[2 * number + 1]
+        use: Any = ("example", "practice", "check", "check")[number // 3]
+        known.append(Known(*ends, DEMO_ANSWERS[left + right], use, why))
     with tempfile.TemporaryDirectory() as images:
         for name, row in zip(names, rows, strict=True):
             grey = 255 - 255 * np.pad(digits.images[row], 2) / 16
@@ -211,8 +229,8 @@ def make_demo(folder: Path) -> Project:
         project, _ = create_project(
             folder, images, pairs=PAIRS, title="Threes and eights", hide_ids=True,
             positive_name="an eight", negative_name="a three",
-            positive_means="Whoever wrote it meant 8: two loops, both closed.",
-            negative_means="Whoever wrote it meant 3: two bows, open to the left.",
+            positive_means="The writer meant 8: two loops, both closed.",
+            negative_means="The writer meant 3: two bows, open to the left.",
             help="Go by what was meant, not by how well it is written.",
             known=known, known_share=0.1,
         )  # fmt: skip
