@@ -28,10 +28,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pairlearn import PairClassifier
 from pairlearn.labels import PairLabels
 from pairlearn_bench.data import as_features, load
 from pairlearn_studio.records import CERTAIN, LEVELS
-from pairlearn_studio.stopping import outlook, quick_model
+from pairlearn_studio.stopping import outlook
 
 SETS = ("optdigits", "pendigits", "letter")
 SIZES = (100, 200, 400)
@@ -80,8 +81,9 @@ def replay(
     labels, certain = answers(*r[pool][ends].T, mode)
 
     def accuracy(count: int) -> float:
-        z = quick_model(x[order], ends[:count], labels[:count])[ITEMS:]
-        return float(((z > 0) == y[others]).mean())
+        model = PairClassifier(model="linear", annotators="ideal", random_state=0)
+        model.fit(features[ends[:count]], labels[:count])
+        return float(((model.decision_function(x[others]) > 0) == y[others]).mean())
 
     final, rows = accuracy(PLANNED), []
     for count in SIZES:

@@ -152,7 +152,7 @@ class Person(Visitor):
     def __init__(self, place: Place, name: str) -> None:
         # One connection, however busy the machine is.
         patient = httpx2.Limits(keepalive_expiry=None)
-        url = f"http://127.0.0.1:{place.port}"
+        url = f"http://127.0.0.1:{place.port}/{place.folder.name}"
         client = httpx2.Client(base_url=url, follow_redirects=True, timeout=120, limits=patient)
         place.connections.append(client)
         super().__init__(client, place.tokens[name])

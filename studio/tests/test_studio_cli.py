@@ -55,21 +55,21 @@ def test_init(tmp_path: Path, items: Path) -> None:
     assert (project.positive_means, project.qualify) == ("Stops.", 0.8)
     with Store.open(project) as store:
         for name, link in report["links"].items():
-            who = store.by_token(link.removeprefix("https://x.example/a/"))
+            who = store.by_token(link.removeprefix("https://x.example/p/a/"))
             assert who is not None and who.name == name
-        assert store.is_supervisor(report["supervisor"].removeprefix("https://x.example/s/"))
+        assert store.is_supervisor(report["supervisor"].removeprefix("https://x.example/p/s/"))
     (tmp_path / "ages.csv").write_text("id,age\n" + "".join(f"{k},{k}\n" for k in range(6)))
-    result = annotate("init", tmp_path / "q", tmp_path / "ages.csv", "--mode", "information")
+    result = annotate("init", tmp_path / "q", tmp_path / "ages.csv")
     assert Project.load(tmp_path / "q").answers == "graded"
     assert "6 items, 15 pairs, overlap 1" in result.stdout
-    assert "supervisor  http://127.0.0.1:8337/s/" in result.stdout
+    assert "supervisor  http://127.0.0.1:8337/q/s/" in result.stdout
     assert "pairs are chosen by a model, not at random" in result.stderr
     assert "already exists and is not empty" in refusal("init", tmp_path / "q", items)
     twice = tmp_path / "twice.csv"
     twice.write_text("id,age\n1,3\n1,4\n")
     for arguments, message in (
         ((tmp_path / "none.csv",), "does not exist"),
-        ((items, "--mode", "information"), "'name' has another value in every row"),
+        ((items), "'name' has another value in every row"),
         ((items, "--pairs", 99), "6 items make 15 different pairs"),
         ((items, "--address", "x.example"), "--address is 'x.example': give one such as"),
         ((twice,), f"{twice}, item 2: id '1' is in row 1 already"),
@@ -107,7 +107,7 @@ def test_status(project: Path) -> None:
     assert report["infeasible"] == 2 * 8
     ann = report["annotators"][0]
     assert (ann["annotator"]["name"], ann["done"]) == ("ann", 15)
-    assert ann["words"] == "has too few answers to say"
+    assert ann["words"] == "–"
     assert ann["drift"]["strength_z"] is None  # never NaN, which is not JSON
     text = annotate("status", project).stdout
     assert "15/15" in text

@@ -242,7 +242,7 @@ def test_exports_are_what_annotators_answered(tmp_path: Path) -> None:
     options = ("--pairs", 30, "--annotators", "ann", "--answers", "exact")
     report = annotate_json("init", folder, tmp_path / "data" / "items.csv", *options)
     answers: dict[tuple[str, str], tuple[float, float]] = {}
-    with TestClient(make_app(folder, requests_per_second=1e6), HERE) as client:
+    with TestClient(make_app(folder, requests_per_second=1e6), f"{HERE}/project") as client:
         ann = Visitor(client, report["links"]["ann"].rsplit("/", 1)[1])
         while (task := ann.task()) is not None:
             left, right = task["left"]["title"], task["right"]["title"]

@@ -24,10 +24,9 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -226,69 +225,52 @@ def _attempt(compute: Callable[[], dict[str, Any]]) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Print the forecast of the project in the first argument, a line of JSON for each part."""
+    """Make the forecast of the project in the first argument, and store every part of it."""
     os.nice(5)
     store = StoreReader(Project.load(sys.argv[1]))
     stored: dict[str, Any] = {"latest": store.latest()}
     for part in forecast_parts(store):
         stored |= part
-        print(msgspec.json.encode(part).decode(), flush=True)
-    with replacing(store.project.folder / FILE) as file:
-        file.write_bytes(msgspec.json.encode(stored))
+        with replacing(store.project.folder / FILE) as file:
+            file.write_bytes(msgspec.json.encode(stored))
 
 
 class Forecast:
-    """The forecast of this module, made by a process of its own as answers come in.
-
-    ``results`` are the parts for the supervisor's page, at first those that are stored.
-    """
+    """The forecast of this module, made by a process of its own as answers come in."""
 
     def __init__(self, folder: Path) -> None:
-        self.results = read_forecast(folder)
         self._folder, self._lock = folder, threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
-        self._seen, self._began, self._due = self.results.pop("latest", -1), 0.0, 0.0
+        self._seen, self._began, self._due = read_forecast(folder).get("latest", -1), 0.0, 0.0
 
     def refresh(self, latest: int) -> dict[str, Any]:
-        """The results so far; a new process starts if anything changed since the last one."""
+        """The stored parts; a new process starts if anything changed since the last one."""
         with self._lock:
-            if self._process is not None:
-                self._collect(self._process)
             now = time.monotonic()
+            if self._process is not None and self._process.poll() is not None:
+                self._end(self._process.returncode)
             if self._process is None and latest != self._seen and now >= self._due:
                 self._seen, self._began = latest, now
-                # Files, unlike pipes, never fill, and reading them never waits for who else has
-                # them open.
-                self._output = tempfile.TemporaryFile()  # noqa: SIM115
                 self._errors = tempfile.TemporaryFile()  # noqa: SIM115
                 try:
                     self._process = subprocess.Popen(
                         # Without -P, a numpy.py in the current folder would be imported.
                         [sys.executable, "-P", "-m", "pairlearn_studio.stopping", self._folder],
                         env=os.environ | {"OMP_NUM_THREADS": "1"},
-                        stdout=self._output,
+                        stdout=subprocess.DEVNULL,
                         stderr=self._errors,
                     )
                 except OSError as error:  # no memory or too many processes: the page does without
-                    self._end(f"no process could be started ({error})")
-            return self.results
+                    LOG.error("pairlearn annotate: no forecast of the accuracy: %s", error)
+        results = read_forecast(self._folder)
+        results.pop("latest", None)
+        return results
 
-    def _collect(self, process: subprocess.Popen[bytes]) -> None:
-        """Take the lines written so far; those that are not JSON come from other libraries."""
-        status = process.poll()
-        for line in _written(self._output).rpartition(b"\n")[0].splitlines():
-            with suppress(ValueError):
-                part = msgspec.json.decode(line, type=dict[str, Any])
-                self.results = self.results | part
-        if status is None:
-            return
-        last = _written(self._errors).decode(errors="replace").strip().rpartition("\n")[2]
-        self._end((last or f"it ended with {status}") if status else None)
-
-    def _end(self, error: str | None = None) -> None:
-        if error is not None:
-            LOG.error("pairlearn annotate: no forecast of the accuracy: %s", error)
-        self._output.close()
+    def _end(self, status: int) -> None:
+        self._errors.seek(0)
+        last = self._errors.read().decode(errors="replace").strip().rpartition("\n")[2]
+        if status > 0:
+            LOG.error("pairlearn annotate: no forecast of the accuracy: %s", last or status)
         self._errors.close()
         now, self._process = time.monotonic(), None
         self._due = now + REST * (now - self._began)
@@ -299,12 +281,7 @@ class Forecast:
             if self._process is not None:
                 self._process.kill()
                 self._process.wait()
-                self._end()
-
-
-def _written(file: IO[bytes]) -> bytes:
-    """Output of a process; not by seek and read, for it writes where the file is positioned."""
-    return os.pread(file.fileno(), os.fstat(file.fileno()).st_size, 0)
+                self._end(-1)
 
 
 if __name__ == "__main__":

@@ -189,10 +189,7 @@ class Call:
     path: str
     handler: Handler
     form: type[msgspec.Struct] | None
-    query: str
-    media: str
     completes: bool
-    required: bool
 
     async def endpoint(self, request: Request) -> Response:
         """Check the sender and the form of a request, and reply to it."""
@@ -220,21 +217,18 @@ CALLS: list[Call] = []
 def call(
     path: str,
     form: type[msgspec.Struct] | None = None,
-    query: str = "",
-    media: str = "application/json",
     completes: bool = False,
-    required: bool = True,
 ) -> Callable[[Handler], Handler]:
     """Serve a path by the decorated function."""
 
     def register(handler: Handler) -> Handler:
-        CALLS.append(Call(path, handler, form, query, media, completes, required))
+        CALLS.append(Call(path, handler, form, completes))
         return handler
 
     return register
 
 
-@call(f"{ANNOTATOR}/api/task", query="pair", required=False)
+@call(f"{ANNOTATOR}/api/task")
 async def get_task(studio: Studio, who: Annotator, request: Request) -> Reply:
     """The pair to judge now, or one of the sender's pairs, with the standing answer to it."""
     state = _state(studio, who)
@@ -357,7 +351,7 @@ async def post_undo(studio: Studio, who: Annotator, form: UndoForm) -> Reply:
     return {"undone": undone is not None} | _state(studio, who)
 
 
-@call(f"{ANNOTATOR}/api/ahead", query="pair")
+@call(f"{ANNOTATOR}/api/ahead")
 async def get_ahead(studio: Studio, who: Annotator, request: Request) -> Reply:
     """The items most likely shown after ``pair``, so that the page can preload their pictures."""
     pair = _pair_number(request.query_params.get("pair", ""))
@@ -365,8 +359,8 @@ async def get_ahead(studio: Studio, who: Annotator, request: Request) -> Reply:
     return {"ahead": [] if task is None else [*ends_of(studio, task).values()]}
 
 
-@call("/image", query="item", media="image/*")
-@call(f"{ANNOTATOR}/image", query="item", media="image/*")
+@call("/image")
+@call(f"{ANNOTATOR}/image")
 def get_image(studio: Studio, _: Annotator, request: Request) -> Reply:
     """The picture of an item, by the item's id; no path is ever taken from a request."""
     names = request.query_params.getlist("item")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import inspect
 import json
 import logging
 import re
@@ -11,13 +10,12 @@ import socket
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import ExitStack, asynccontextmanager, suppress
 from datetime import UTC, datetime
-from functools import cache, partial
+from functools import partial
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 from urllib.parse import SplitResult
 
-import msgspec
 import uvicorn
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -292,44 +290,7 @@ def routes() -> list[Route | Mount]:
 
 
 def _static() -> list[Route | Mount]:
-    async def get_description(_: Request) -> Response:
-        return JSONResponse(describe())
-
-    files = StaticFiles(directory=pages.STATIC)
-    return [Route("/static/openapi.json", get_description), Mount("/static", files)]
-
-
-@cache
-def describe() -> dict[str, Any]:
-    """The API as an OpenAPI 3.1 document, served as ``/static/openapi.json``."""
-    document: dict[str, Any] = msgspec.json.decode((pages.PAGES / "openapi.json").read_bytes())
-    forms = list(dict.fromkeys(call.form for call in api.CALLS if call.form))
-    references, document["components"]["schemas"] = msgspec.json.schema_components(
-        forms, ref_template="#/components/schemas/{name}"
-    )
-    schemas = dict(zip(forms, references, strict=True))
-    for call in api.CALLS:
-        path, method = call.path.replace(":int", ""), "post" if call.form else "get"
-        summary = (inspect.getdoc(call.handler) or "").partition("\n\n")[0].replace("\n", " ")
-        parameters = [("annotator", "path", "integer", True)] if "{annotator}" in path else []
-        parameters += [(call.query, "query", "string", call.required)] if call.query else []
-        operation: dict[str, Any] = {
-            "summary": summary,
-            "operationId": f"{method} {path}",
-            "parameters": [
-                {"name": name, "in": place, "required": required, "schema": {"type": kind}}
-                for name, place, kind, required in parameters
-            ],
-            "responses": {
-                "200": {"description": "done", "content": {call.media: {}}},
-                "default": {"$ref": "#/components/responses/Refusal"},
-            },
-        }
-        if call.form:
-            content = {"application/json": {"schema": schemas[call.form]}}
-            operation["requestBody"] = {"required": True, "content": content}
-        document["paths"][path] = {method: operation}
-    return document
+    return [Mount("/static", StaticFiles(directory=pages.STATIC))]
 
 
 def _check_url(name: str, url: str | None) -> SplitResult | None:

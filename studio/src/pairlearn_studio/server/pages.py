@@ -162,7 +162,7 @@ def get_status(studio: Studio, _: Annotator, __: Request) -> Reply:
     return Response(msgspec.json.encode(status), media_type="application/json")  # NaN becomes null
 
 
-@call("/api/export", query="format", required=False, media="application/octet-stream")
+@call("/api/export")
 def get_export(studio: Studio, _: Annotator, request: Request) -> Reply:
     """The judgements as a file: csv or parquet for `pairlearn fit`, or every answer as jsonl.
 
