@@ -63,7 +63,7 @@ def test_init(tmp_path: Path, items: Path) -> None:
     assert Project.load(tmp_path / "q").answers == "graded"
     assert "6 items, 15 pairs, overlap 1" in result.stdout
     assert "supervisor  http://127.0.0.1:8337/q/s/" in result.stdout
-    assert "pairs are chosen by a model, not at random" in result.stderr
+    assert "the classes have no definitions" in result.stderr
     assert "already exists and is not empty" in refusal("init", tmp_path / "q", items)
     twice = tmp_path / "twice.csv"
     twice.write_text("id,age\n1,3\n1,4\n")

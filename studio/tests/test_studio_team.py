@@ -160,7 +160,7 @@ def test_both_positive_and_both_negative_are_disputed() -> None:
 
 
 def test_alpha_of_published_data() -> None:
-    """The three coders of Wikipedia's article on the coefficient, with the interval metric: 0.811."""
+    """The three coders of Wikipedia's article on the coefficient; interval metric: 0.811."""
     data = {
         "A": [None, None, None, None, None, 3, 4, 1, 2, 1, 1, 3, 3, None, 3],
         "B": [1, None, 2, 1, 3, 3, 4, 3, None, None, None, None, None, None, None],

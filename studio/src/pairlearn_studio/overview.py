@@ -91,11 +91,8 @@ class AnnotatorOverview:
     doubt: bool = False
 
 
-def overview_of(
-    answers: Sequence[StoredAnswer], totals: Mapping[Annotator, int]
-) -> list[AnnotatorOverview]:
+def overview_of(columns: AnswerColumns, totals: Mapping[Annotator, int]) -> list[AnnotatorOverview]:
     """Statistics of each annotator, from the answers in their order and the pairs of each."""
-    columns = AnswerColumns(answers)
 
     def overview(annotator: Annotator, total: int) -> AnnotatorOverview:
         theirs = columns.annotator == annotator.name
@@ -259,13 +256,18 @@ def krippendorff_alpha(answers: Sequence[StoredAnswer], name: str) -> float:
     ...                    "difference")
     1.0
     """
-    groups = group_by((one for one in answers if getattr(one, name) is not None), "pair")
-    units = [np.array([getattr(one, name) for one in group]) for group in groups.values()]
-    units = [unit for unit in units if len(unit) > 1]
-    if not units:
+    given = [one for one in answers if getattr(one, name) is not None]
+    values = np.array([getattr(one, name) for one in given], np.float64)
+    _, pair, count = np.unique(
+        np.array([one.pair for one in given], np.int64), return_inverse=True, return_counts=True
+    )
+    shared = count[pair] > 1
+    values, pair = values[shared], pair[shared]
+    if not len(values):
         return math.nan
-    # The sum of squared differences of all ordered pairs of m values is 2 m² times their variance.
-    values = np.concatenate(units)
-    observed = sum(2 * len(unit) ** 2 * unit.var() / (len(unit) - 1) for unit in units)
+    # Squared differences of all ordered pairs of m values sum to 2m times those from their mean.
+    mean = np.bincount(pair, values, len(count)) / count
+    squares = np.bincount(pair, (values - mean[pair]) ** 2, len(count))
+    observed = float((2 * count * squares / np.maximum(count - 1, 1)).sum())
     expected = 2 * len(values) ** 2 * values.var() / (len(values) - 1)
     return float(1 - observed / expected) if expected > 0 else math.nan

@@ -160,8 +160,8 @@ def init(
             f"or write them into {made.path}"
         )
     if others := files_left_out(items, made):
-        names = ", ".join(f"{count} {suffix}" for suffix, count in others.items())
-        warnings.append(f"files in {items} that are no items of kind {made.kind}: {names}")
+        listed = ", ".join(f"{number} {suffix}" for suffix, number in others.items())
+        warnings.append(f"files in {items} that are no items of kind {made.kind}: {listed}")
     return Output(data, text, warnings=warnings)
 
 
@@ -303,11 +303,12 @@ def status(project: Path) -> Output:
 
     with opened(project) as store:
         pairs, answers, mixed_in = store.pairs(), store.answers(), store.mixed_in
-        forecast = read_forecast(store.project.folder)
+        columns, forecast = AnswerColumns(answers), read_forecast(store.project.folder)
+        planned = [answer for answer in answers if answer.pair not in mixed_in]
         manners = forecast.get("manners", {})
         rows = [
             replace(row, words=in_words(phrases) or "–", doubt=doubt)
-            for row in store.overview(answers)
+            for row in store.overview(columns)
             for phrases, doubt in [manners.get(row.annotator.name, ([], False))]
         ]
         data: dict[str, Any] = {
@@ -319,15 +320,12 @@ def status(project: Path) -> Output:
             "paused": store.paused,
             "answers": len(answers),
             "cant_say": sum(answer.cant_say for answer in answers),
-            "infeasible": int(AnswerColumns(answers).infeasible_rows.sum()),
+            "infeasible": int(columns.infeasible_rows.sum()),
             "pairs_answered": len({answer.pair for answer in answers if answer.right} - mixed_in),
             "annotators": rows,
             "quality": store.quality(answers),
             "alpha": {
-                name: krippendorff_alpha(
-                    [answer for answer in answers if answer.pair not in mixed_in], name
-                )
-                for name in ("similarity", "difference")
+                name: krippendorff_alpha(planned, name) for name in ("similarity", "difference")
             },
             "forecast": forecast.get("without") or forecast.get("everybody"),
             "forecast_is_current": forecast.get("latest") == store.latest(),

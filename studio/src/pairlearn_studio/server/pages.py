@@ -382,7 +382,7 @@ def _make_context(studio: Studio, forecast: dict[str, Any]) -> dict[str, Any]:
     manners = forecast.get("manners", {})
     rows = [
         replace(row, words=in_words(phrases) or "–", doubt=doubt)
-        for row in store.overview(answers)
+        for row in store.overview(AnswerColumns(answers))
         for phrases, doubt in [manners.get(row.annotator.name, ([], False))]
     ]
     numbers = {row.annotator.name: row.annotator.id for row in rows}
