@@ -16,7 +16,7 @@ from pairlearn.annotators import Manner
 from pairlearn.labels import PairLabels
 from pairlearn_studio import Annotator, StoredAnswer
 from pairlearn_studio.exchange import aggregate
-from pairlearn_studio.overview import crowd_of, overview_of
+from pairlearn_studio.overview import AnswerColumns, crowd_of, overview_of
 from studio_store import stored as row
 
 

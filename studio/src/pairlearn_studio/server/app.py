@@ -239,6 +239,7 @@ def server_config(
     """Settings of uvicorn."""
     return uvicorn.Config(
         app,
+        http="h11",  # the strictest of its parsers
         log_config=None,
         log_level=log_level,
         access_log=False,  # it would log the tokens of links
