@@ -227,7 +227,7 @@ def test_guessing_becomes_slow_and_harms_nobody_else(
 def test_one_annotator_cannot_flood(target: Target) -> None:
     app = make_app(target.folder, requests_per_second=0.5)
     app.state.studios["/p"].requests.per_second = 0.0  # no ticket comes back, however slow this is
-    with TestClient(app, HERE) as client:
+    with TestClient(app, BASE) as client:
         Visitor(client, target.tokens["ann"])
         replies = [client.get("/annotate/1/api/task") for _ in range(5)]
         assert [reply.status_code for reply in replies] == [200, 429, 429, 429, 429]

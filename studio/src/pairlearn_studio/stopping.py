@@ -262,6 +262,7 @@ class Forecast:
                     )
                 except OSError as error:  # no memory or too many processes: the page does without
                     LOG.error("pairlearn annotate: no forecast of the accuracy: %s", error)
+                    self._errors.close()
         results = read_forecast(self._folder)
         results.pop("latest", None)
         return results
