@@ -28,7 +28,7 @@ from pairlearn.cli import app
 
 ROOT = Path(__file__).parents[1]
 IMAGES = ROOT / "docs" / "images"
-LIMITED = ROOT / "results" / "runs" / "limited.parquet"
+LIMITED = ROOT / "bench" / "results" / "runs" / "limited.parquet"
 
 
 def guide_commands() -> list[str]:
@@ -72,7 +72,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name, chromium() as browser:
         folder = Path(name)
         numbers = write_model_report(folder)
-        command = ("bench", "report", "bench.html", "--results", str(ROOT / "results"))
+        command = ("bench", "report", "bench.html", "--results", str(ROOT / "bench" / "results"))
         subprocess.run([sys.executable, "-m", "pairlearn", *command], cwd=folder, check=True)
         page = browser.new_page(viewport={"width": 1120, "height": 700})
         page.goto((folder / "report.html").as_uri())

@@ -2,6 +2,7 @@
 
 import multiprocessing
 
+from registries import forgetful as forgetful
 from sessions import same_draws as same_draws
 
 # Processes are forked from one that has everything imported, so that they start at once.

@@ -12,8 +12,9 @@ from typer.testing import CliRunner, Result
 
 from pairlearn.cli import app
 from pairlearn.estimators import PairClassifier
+from pairlearn.io import ItemTable
 from pairlearn.simulation import Simulation, simulate
-from pairlearn.tables import ItemTable
+from tables import pair_ids
 
 
 def run(*arguments: object) -> Result:
@@ -47,7 +48,7 @@ def fitted(data: Simulation, epochs: int = 30, **options: Any) -> PairClassifier
         model="linear", epochs=epochs, learning_rate=0.02, random_state=0, preprocessor=items,
         **options,
     )  # fmt: skip
-    classifier.fit(data.pairs.ids(), data.pairs.labels())
+    classifier.fit(pair_ids(data.pairs), data.pairs.labels())
     return classifier.set_params(preprocessor=None)
 
 

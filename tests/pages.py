@@ -2,7 +2,8 @@
 
 A page has fenced blocks: ``python`` and ``sh`` ones are run in order, and a ``text``
 block below one of them shows what it prints. A line ``…`` in it stands for lines that
-were left out.
+were left out. A ``python`` block below a line with a name, as in ```my_risk.py`:``, is
+that file: it is written into the folder, for the blocks below.
 """
 
 from __future__ import annotations
@@ -29,12 +30,13 @@ _NUMBER = re.compile(r"(?<![\w.])[-−+±]?(?:\d[\d,]*\.?\d*|\.\d+)(?![\w])")
 
 @dataclass(frozen=True)
 class Block:
-    """A fenced block: its language, its text, its line, and what it shows below, if it does."""
+    """A fenced block: its language, its text, its line, what it shows below, and its file."""
 
     language: str
     text: str
     line: int
     shown: str | None
+    file: str | None
 
 
 def read_page(path: Path) -> list[Block]:
@@ -46,7 +48,9 @@ def read_page(path: Path) -> list[Block]:
         if here[1] not in ("python", "sh"):
             continue
         shown = after[2] if after is not None and after[1] == "text" else None
-        blocks.append(Block(here[1], here[2], page[: here.start()].count("\n") + 2, shown))
+        file = re.search(r"^`(\w+\.py)`:\n+\Z", page[: here.start()], flags=re.MULTILINE)
+        line = page[: here.start()].count("\n") + 2
+        blocks.append(Block(here[1], here[2], line, shown, file and file[1]))
     return blocks
 
 
@@ -55,10 +59,14 @@ def run_page(
 ) -> Iterator[tuple[Block, str]]:
     """Run the blocks of a page in a folder, one after the other; each with what it printed."""
     monkeypatch.chdir(folder)
+    monkeypatch.syspath_prepend(folder)
     namespace: dict[str, Any] = {"__name__": "__main__"}
     for block in read_page(path):
         if block.language == "sh":
             yield block, _run_commands(block)
+            continue
+        if block.file is not None:
+            Path(block.file).write_text(block.text, encoding="utf-8")
             continue
         # Errors and warnings then name the line of the page.
         code = compile("\n" * (block.line - 1) + block.text, str(path), "exec")

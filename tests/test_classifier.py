@@ -13,10 +13,11 @@ from torch import nn
 from pairlearn import PairLabels
 from pairlearn.estimators import PairClassifier, PriorMismatchWarning
 from pairlearn.estimators.table import FewPairsWarning
+from pairlearn.io import ItemTable
 from pairlearn.judgements import Judgements
 from pairlearn.models import MLP
 from pairlearn.simulation import simulate
-from pairlearn.tables import ItemTable, PairTable
+from tables import pair_table
 
 SLOPE = np.array([3.0, -2.0, 0.0])
 NAN = np.nan
@@ -162,7 +163,7 @@ def test_a_prior_of_the_other_class_is_warned_about(risk):
     """The similarities of .3 and of .7 are the same, the differences are not."""
     for seed in range(2):
         data = simulate(pairs=200, prior=0.3, seed=seed)
-        pairs = data.items.features[data.pairs.positions(data.items)]
+        pairs = data.items.features[data.pairs.located(data.items.ids).ends]
         for stated in ({"prior": 0.7}, {"majority": "positive"}):
             with pytest.warns(PriorMismatchWarning, match="makes the positive class the larger"):
                 linear(epochs=10, risk=risk, **stated).fit(pairs, data.pairs)
@@ -177,7 +178,7 @@ def test_the_majority_is_found_where_the_likelihood_is_reflected(prior):
     """Far from ½ the linear likelihood may learn all posteriors reflected; its ranking tells."""
     for seed in range(2):
         data = simulate(pairs=300, prior=prior, seed=seed)
-        pairs = data.items.features[data.pairs.positions(data.items)]
+        pairs = data.items.features[data.pairs.located(data.items.ids).ends]
         classifier = linear(risk="confdiff", epochs=1).fit(pairs, data.pairs)
         assert classifier.prior_ == pytest.approx(prior, abs=0.05)
 
@@ -270,7 +271,7 @@ def test_statements_are_the_same_as_pairs_and_labels():
 def test_a_table_of_pairs_is_used_with_all_its_columns():
     row, (left, right) = np.arange(200), IDS[ROWS[:200]].T
     alone = row >= 150
-    table = PairTable(
+    table = pair_table(
         left,
         np.where(alone, "", right),
         np.where(row < 100, S[:200], NAN),
@@ -281,7 +282,7 @@ def test_a_table_of_pairs_is_used_with_all_its_columns():
         same=np.where((row < 100) | alone, NAN, SAME[:200]),
         label=np.where(alone, R[:400:2] > 0.5, NAN),
     )
-    statements, items = table.judgements(IDS), ItemTable(IDS, X)
+    statements, items = table.located(IDS), ItemTable(IDS, X)
     others = linear().fit(PAIRS[300:], LABELS[300:])
     score = others.score(X, statements)
     model = linear(epochs=3, annotators="learn", unjudged="ignore").fit(X, statements)
@@ -364,7 +365,7 @@ def test_labels_alone_train_for_as_many_epochs_as_asked():
 def test_a_linear_model_finds_the_right_side_whatever_the_seed(prior):
     """Similarities are the same with the classes exchanged, and at these priors they weigh most."""
     data = simulate(pairs=300, prior=prior, seed=4)
-    ends = data.items.features[data.pairs.positions(data.items)]
+    ends = data.items.features[data.pairs.located(data.items.ids).ends]
     for seed in range(2):
         classifier = PairClassifier(model="linear", epochs=40, random_state=seed, device="cpu")
         classifier.fit(ends, data.pairs.labels())

@@ -14,7 +14,7 @@ from sklearn.utils import get_tags
 
 from pairlearn import Judgements, PairLabels
 from pairlearn.estimators import PairClassifier, PairwiseTransformer, cross_fitting
-from pairlearn.tables import PairTable
+from tables import pair_table
 from test_classifier import LABELS, NAN, PAIRS, ROWS, R, X, agreement, draw, linear
 
 
@@ -22,7 +22,7 @@ def test_cross_validation_splits_arrays_with_gaps_and_pair_labels():
     array = LABELS.to_array().copy()
     array[::10, 0] = NAN
     model = linear(epochs=3)
-    table = PairTable(*ROWS.T, *array.T)
+    table = pair_table(*ROWS.T, *array.T)
     shuffled = KFold(3, shuffle=True, random_state=0)
     for labels, cv in ((array, 3), (LABELS, shuffled), (table, shuffled)):
         scores = cross_val_score(model, PAIRS, labels, cv=cv, error_score="raise")
@@ -114,16 +114,6 @@ def test_few_pairs_have_the_model_that_they_need(odds, count, chosen, folds, tmp
     classifier.save(tmp_path / "model")
     assert PairClassifier.load(tmp_path / "model").model_ == chosen
     assert clone(classifier).set_params(epochs=1).fit(pairs, labels).model_ == "mlp-bn"
-
-
-def test_positional_parameters_are_deprecated():
-    with pytest.warns(FutureWarning, match="pass risk as keywords"):
-        assert PairClassifier("confdiff").risk == "confdiff"
-    with pytest.warns(FutureWarning), pytest.raises(TypeError, match=r"multiple values.*'risk'"):
-        PairClassifier("likelihood", risk="sconf")
-    count = len(PairClassifier().get_params(deep=False))
-    with pytest.raises(TypeError, match=f"has {count} parameters; got {count + 1}"):
-        PairClassifier(*range(count + 1))
 
 
 # --- transformers of pairs, beside the transformer of instances -------------------------------

@@ -1,9 +1,10 @@
-"""Behaviour of all commands, and the commands check, prior, plan and simulate."""
+"""Behaviour of all commands, and the commands check, plan and simulate."""
 
 from __future__ import annotations
 
 import re
 import shlex
+import warnings
 from collections.abc import Iterator
 from itertools import pairwise, takewhile
 from pathlib import Path
@@ -16,13 +17,13 @@ from typer.testing import CliRunner, Result
 from model_folders import answer, fitted, plain, run, simulated
 from pairlearn import cli
 from pairlearn.check import plan as make_plan
-from pairlearn.cli import app
+from pairlearn.cli import app, command
+from pairlearn.estimators import PairClassifier
+from pairlearn.io import read_items, read_pairs, write_pairs
 from pairlearn.simulation import simulate
-from pairlearn.tables import PairTable, read_items, read_pairs, write_pairs
+from tables import pair_table
 
 BOTH = "left,right,similarity,difference\n"
-# mean(s) = .68, as at a prior of .2 or .8
-PRIOR = "left,right,similarity,weight\na,b,0.9,1\nc,d,0.5,1\ne,f,0.64,1\ng,h,0.68,1\n"
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +32,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("commands")
     simulated(path, seed=0, pairs=60, missing=0.4, annotators=2)
     fitted(simulate(pairs=200, prior=0.3, seed=1)).save(path / "model")
-    (path / "prior.csv").write_text(PRIOR)
     return path
 
 
@@ -90,7 +90,6 @@ def test_help_shows_values_and_defaults_and_breaks_lines_once() -> None:
 PILOT = "--pilot pairs.csv --items items.csv --model model"
 SHORT = [
     ("check pairs.csv --majority negative", {"ok", "findings", "summary"}, ""),
-    ("prior prior.csv --majority negative", {"majority", "value", "low", "high", "n"}, "0.2"),
     ("plan --within 0.2 " + PILOT, {"pairs", "assumptions"}, "30"),
     ("evaluate model items.csv pairs.csv", {"accuracy", "n", "warnings"}, "0."),
     ("predict model items.csv --out {}.csv", {"rows", "positive", "threshold"}, ""),
@@ -120,21 +119,48 @@ def test_an_interrupt_ends_with_a_line(here: Path, monkeypatch: pytest.MonkeyPat
     def interrupted(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("pairlearn.tables.read_pairs", interrupted)
-    result = call("prior prior.csv")
+    monkeypatch.setattr("pairlearn.io.pairs_pairs", interrupted)
+    result = call("check pairs.csv")
     assert result.exit_code == 130
-    assert result.stderr == "pairlearn prior: interrupted before anything was written\n"
+    assert result.stderr == "pairlearn check: interrupted before anything was written\n"
+    monkeypatch.setattr("pairlearn.cli.root.app", interrupted)
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert ended.value.code == 130
+
+
+def test_warnings_of_the_library_are_printed_once(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On standard error, or in the JSON, and not parsed or changed."""
+
+    def warn(*arguments: Any, **options: Any) -> Any:
+        for _ in range(2):
+            warnings.warn("look twice", UserWarning, stacklevel=1)
+        return load(*arguments, **options)
+
+    load = PairClassifier.load
+    monkeypatch.setattr(PairClassifier, "load", warn)
+    line = "evaluate model items.csv pairs.csv"
+    assert call(line).stderr.count("warning: look twice\n") == 1
+    assert data_of(line)["warnings"].count("look twice") == 1
+    assert call(f"{line} --quiet").stderr == ""
+
+
+def test_version() -> None:
+    assert re.fullmatch(r"pairlearn \d+\.\d+\.\S+\n", call("--version").stdout)
+    assert "Show the version and exit." in call("--help").stdout
 
 
 def test_lines_are_broken_on_a_terminal_only(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     line = "word " * 39 + "word"
-    cli.command.Output(None, [line]).show(as_json=False, quiet=False)
+    command.Output(None, [line]).show(as_json=False, quiet=False)
     assert capsys.readouterr().out == f"{line}\n"
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "60")
-    cli.command.Output(None, [line]).show(as_json=False, quiet=False)
+    command.Output(None, [line]).show(as_json=False, quiet=False)
     assert max(map(len, capsys.readouterr().out.splitlines())) <= 60
 
 
@@ -148,7 +174,9 @@ def test_check_of_a_good_table(here: Path) -> None:
     assert "pairs.csv: 60 judgements of 60 pairs of 120 items by 2 annotators" in text
     assert "36 similarities with differences, 12 similarities, 12 differences" in text
     assert "they can teach: everything" in text
-    assert text.endswith("0 errors, 0 warnings: fine")
+    assert text.endswith("0 errors, 0 warnings: fine (1 note: --notes)")
+    assert "share of positives: 0.258 (95% interval" in text and "precision" not in text
+    assert "precision" in call("check pairs.csv --notes").stdout
 
 
 def test_check_of_one_pair(tmp_path: Path) -> None:
@@ -181,88 +209,7 @@ def test_check_draws(here: Path, tmp_path: Path) -> None:
     assert path.stat().st_size > 1000
 
 
-# ---- prior and plan ---------------------------------------------------------------------------
-
-
-def test_prior_on_both_sides_or_on_one(here: Path) -> None:
-    text = call("prior prior.csv").stdout
-    assert "share of positives: 0.200 (95% interval" in text
-    assert "or: 0.800" in text
-    assert "from 4 similarities with mean 0.680" in text
-    for majority, value in (("positive", 0.8), ("negative", 0.2)):
-        line = f"prior prior.csv --majority {majority}"
-        assert f"share of positives: {value:.3f}" in (text := call(line).stdout)
-        assert "or:" not in text
-        estimate = data_of(line)
-        assert estimate["value"] == pytest.approx(value)
-        assert estimate["low"] < value < estimate["high"]
-        assert estimate["if_reversed"]["value"] == pytest.approx(1 - value)
-
-
-def test_the_prior_is_by_those_whose_answers_tell_something(tmp_path: Path) -> None:
-    judged = simulate(pairs=120, prior=0.3, seed=0).pairs
-    columns = judged.left, judged.right, judged.similarity, judged.difference
-    rows = zip(*columns, strict=True)
-    careful = [f"{left},{right},{s},{c},ann\n" for left, right, s, c in rows]
-    constant = [f"{row.rsplit(',', 3)[0]},1,0,bob\n" for row in careful]
-    header = "left,right,similarity,difference,annotator\n"
-    for name, rows in (("careful", careful), ("both", careful + constant)):
-        (tmp_path / f"{name}.csv").write_text("".join([header, *rows]))
-    alone, both = (data_of(f"prior {tmp_path / name}.csv") for name in ("careful", "both"))
-    assert both.pop("left_out") == ["bob"]
-    assert both | {"left_out": []} == alone
-    assert "without bob, whose answers tell nothing" in run("prior", tmp_path / "both.csv").stdout
-    assert alone["warnings"] == []
-    alone, both = (
-        data_of(f"plan --within 0.05 --accuracy 0.7 --pilot {tmp_path / name}.csv")
-        for name in ("careful", "both")
-    )
-    assert both == alone
-    others = zip(careful, columns[2][::-1], columns[3][::-1], strict=True)
-    contrary = [f"{row.rsplit(',', 3)[0]},{s},{c},bob\n" for row, s, c in others]
-    (tmp_path / "rivals.csv").write_text("".join([header, *careful, *contrary]))
-    (warning,) = data_of(f"prior {tmp_path / 'rivals.csv'}")["warnings"]
-    assert warning.startswith("annotators contradict each other")
-    leaning = [
-        f"{left},{right},{s + 0.5 * (1 - s)},{c},ann\n"
-        for left, right, s, c in zip(*(row.tolist() for row in columns), strict=True)
-    ]
-    (tmp_path / "leaning.csv").write_text("".join([header, *leaning]))
-    leaning = tmp_path / "leaning.csv"
-    for line in (f"prior {leaning}", f"plan --within 0.05 --accuracy 0.7 --pilot {leaning}"):
-        (warning,) = data_of(line)["warnings"]
-        assert "somebody leans or guesses" in warning and "outside of the interval" in warning
-    messages = {f["code"]: f["message"] for f in data_of(f"check {leaning}")["findings"]}
-    assert "somebody leans or guesses" in messages["implied-prior"]
-    assert "which may be wrong" in messages["precision"]
-
-
-def test_similarities_that_tell_no_share_of_positives(tmp_path: Path) -> None:
-    path = tmp_path / "pairs.csv"
-    rows = [f"a{k},b{k},{0.2 + 0.2 * (k % 2):.1f}" for k in range(60)]
-    path.write_text("\n".join(["left,right,similarity", *rows, ""]))
-    (warning,) = data_of(f"prior {path}")["warnings"]
-    assert "so these tell no share of positives" in warning
-
-
-def test_classes_of_equal_size_are_said_once(tmp_path: Path) -> None:
-    path = tmp_path / "pairs.csv"
-    rows = [f"a{k},b{k},{0.3 + 0.38 * (k % 2):.2f}" for k in range(60)]
-    path.write_text("\n".join(["left,right,similarity", *rows, ""]))
-    first, second = run("prior", path).stdout.splitlines()
-    interval = re.fullmatch(r"share of positives: 0.500 \(95% interval (.+) to (.+)\)", first)
-    assert interval is not None
-    assert float(interval[1]) + float(interval[2]) == pytest.approx(1)
-    assert second == "from 60 similarities with mean 0.490"
-
-
-def test_weights_count_in_the_prior(tmp_path: Path) -> None:
-    path = tmp_path / "pairs.csv"
-    # Weighted 3 : 1 : 3 : 1 the mean is (2.7 + .5 + 1.92 + .68)/8 = .725, the root √.45.
-    path.write_text(PRIOR.replace("0.9,1", "0.9,3").replace("0.64,1", "0.64,3"))
-    estimate = data_of(f"prior {path} --majority positive")
-    assert estimate["mean_similarity"] == pytest.approx(0.725)
-    assert estimate["value"] == pytest.approx((1 + 0.45**0.5) / 2)
+# ---- plan ------------------------------------------------------------------------------------
 
 
 def test_plan_from_assumptions() -> None:
@@ -284,8 +231,8 @@ def test_a_pilot_tells_prior_and_strength(tmp_path: Path) -> None:
 
 def test_a_pilot_on_another_scale(tmp_path: Path, here: Path) -> None:
     table, path = read_pairs(here / "pairs.csv"), tmp_path / "percent.csv"
-    s, c = 100 * table.to_array().T
-    write_pairs(PairTable(table.left, table.right, s, c, noisy=True), path)
+    s, c = 100 * table.answers().T
+    write_pairs(pair_table(table.left, table.right, s, c, noisy=True), path)
     scales = "--similarity-scale 0,100 --difference-scale=-100,100"
     for line in (
         "plan --within 0.08 --accuracy 0.9 --pilot pairs.csv",

@@ -20,8 +20,9 @@ from model_folders import answer, fitted, plain, probability, run, simulated
 from pairlearn import progress as bars
 from pairlearn.cli.models import rows_in
 from pairlearn.estimators import PairClassifier, files, predict_file
+from pairlearn.io import ItemTable, write_items
 from pairlearn.simulation import Simulation
-from pairlearn.tables import ItemTable, write_items
+from tables import pair_ids
 
 
 @pytest.fixture(scope="module")
@@ -127,7 +128,7 @@ def test_ids_may_recur_and_be_text(made: Any, tmp_path: Path) -> None:
 
 def test_a_model_without_names_takes_features_as_they_come(made: Any, tmp_path: Path) -> None:
     folder, simulation, _ = made
-    pairs = simulation.items.features[simulation.pairs.ids()]
+    pairs = simulation.items.features[pair_ids(simulation.pairs)]
     classifier = PairClassifier(model="linear", epochs=1, random_state=0)
     classifier.fit(pairs, simulation.pairs.labels())
     predict_file(classifier, folder / "items.csv", tmp_path / "p.csv")
@@ -227,7 +228,7 @@ def test_memory_does_not_grow_with_the_file(made: Any, tmp_path: Path, suffix: s
     names, pairs = [f"x{i}" for i in range(d)], made[1].pairs
     items = ItemTable(None, rng.normal(size=(400, d)), names)
     classifier = PairClassifier(model="mlp-bn", epochs=1, random_state=0, preprocessor=items)
-    classifier.fit(pairs.ids(), pairs.labels()).save(tmp_path / "model")
+    classifier.fit(pair_ids(pairs), pairs.labels()).save(tmp_path / "model")
     peaks = []
     for rows in (200_000, 500_000):
         path, out = tmp_path / f"items-{rows}.{suffix}", tmp_path / f"p-{rows}.{suffix}"

@@ -20,10 +20,10 @@ from typer.testing import CliRunner
 
 from pairlearn import Judgements, PairClassifier, PairLabels
 from pairlearn.cli import app
-from pairlearn.estimators import ItemKFold, onnx_export
+from pairlearn.estimators import ItemKFold
 from pairlearn.estimators.features import ColumnsWarning
 from pairlearn.estimators.folder_format import ModelFolderError
-from pairlearn.tables import ItemTable, TableError, read_items
+from pairlearn.io import ItemTable, TableError, read_items
 
 GOOD, BAD = ["quiet", "solid", "smooth"], ["Noisy", "broken", "loose"]
 FILLER = ["the pump", "was", "here"]
@@ -95,36 +95,10 @@ def test_one_command_each_from_csv_to_predictions(fitted: Path) -> None:
     assert np.where(p > 0.5, chance, 1 - chance).mean() > best - 0.03
 
 
-def test_the_onnx_file_has_the_columns_as_inputs(fitted: Path) -> None:
-    onnxruntime = pytest.importorskip("onnxruntime")
-    out = fitted / "model.onnx"
-    assert "5 columns (n,)" in run("export", fitted / "model", out).stdout
-    new = pd.read_csv(fitted / "new.csv")
-    days = (pd.to_datetime(new["bought"]) - pd.Timestamp(0)).dt.days.to_numpy(np.float64)
-    inputs = {
-        "size": new["size"].to_numpy(np.float32),
-        "colour": new["colour"].fillna("").to_numpy(object),
-        "member": new["member"].to_numpy(np.float32),
-        "bought": days,
-        "notes": (new["notes"] + ", «Unknown»!").to_numpy(object),
-    }
-    probability = onnxruntime.InferenceSession(out).run(["probability"], inputs)[0]
-    assert probability == pytest.approx(probabilities(fitted / "p.csv"), abs=1e-5)
-    inputs |= {"notes": np.array([""] * 200, dtype=object)}
-    inputs |= {"colour": np.array(["violet"] * 200, dtype=object)}
-    new["notes"], new["colour"] = None, "violet"
-    expected = PairClassifier.load(fitted / "model").predict_proba(new)[:, 1]
-    probability = onnxruntime.InferenceSession(out).run(["probability"], inputs)[0]
-    assert probability == pytest.approx(expected, abs=1e-5)
-
-
-def test_what_onnxruntime_cannot_run_is_told_by_column(
-    fitted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_columns_that_are_no_numbers_are_not_exported(fitted: Path, tmp_path: Path) -> None:
     pytest.importorskip("onnxruntime")
-    monkeypatch.setattr(onnx_export, "LOCALE", "xx_XX.UTF-8")
-    result = run("export", fitted / "model", tmp_path / "model.onnx", code=1)
-    assert "cannot run the graph, because of the text 'notes': fit without it" in result.stderr
+    result = run("export", fitted / "model", tmp_path / "model.onnx", code=2)
+    assert "plain numbers" in result.output or "ItemEncoder" in result.output
     assert not (tmp_path / "model.onnx").exists()
 
 
@@ -229,24 +203,21 @@ def test_evaluate_report_and_check_read_the_same_columns(fitted: Path, tmp_path:
     run("compare", items, tmp_path / "held.csv", "--model", "linear", "--epochs", 2,
         "--folds", 2, "--methods", "likelihood-abs")  # fmt: skip
     pd.read_csv(tmp_path / "held.csv").to_parquet(tmp_path / "held.parquet")
-    for more in ((), ("--stream",)):
-        run("fit", items, tmp_path / "held.parquet", "--out", tmp_path / "other", "--force",
-            "--epochs", 2, "--holdout", 0, "--ignore", "notes,size", *more)  # fmt: skip
-        result = PairClassifier.load(tmp_path / "other")
-        assert list(result.feature_names_in_) == ["colour", "member", "bought"]
+    run("fit", items, tmp_path / "held.parquet", "--out", tmp_path / "other",
+        "--epochs", 2, "--holdout", 0, "--ignore", "notes,size")  # fmt: skip
+    result = PairClassifier.load(tmp_path / "other")
+    assert list(result.feature_names_in_) == ["colour", "member", "bought"]
 
 
-def test_a_folder_of_texts_from_annotating_to_predictions(frames: Any, tmp_path: Path) -> None:
+def test_a_folder_of_texts_to_predictions(frames: Any, tmp_path: Path) -> None:
     frame, ends, labels = frames
-    texts, project = tmp_path / "texts", tmp_path / "project"
+    texts = tmp_path / "texts"
     (texts / "more").mkdir(parents=True)
     names = np.array([f"more/{k}.txt" if k % 2 else f"{k}.md" for k in range(len(frame))])
     for name, text in zip(names, frame["notes"], strict=True):
         (texts / name).write_text(text)
-    result = run("annotate", "init", project, texts).stdout
-    assert f"`pairlearn fit {project / 'items'} PAIRS` will learn from text (text)" in result
     write_pairs(tmp_path / "pairs.csv", names, ends, labels)
-    run("fit", project / "items", tmp_path / "pairs.csv", "--out", tmp_path / "model",
+    run("fit", texts, tmp_path / "pairs.csv", "--out", tmp_path / "model",
         "--epochs", 20, "--holdout", 0)  # fmt: skip
     assert PairClassifier.load(tmp_path / "model").model_ == "linear"
     run("predict", tmp_path / "model", texts, "--out", tmp_path / "p.csv")

@@ -18,9 +18,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
+from noisy_labels import add_noise
 from pairlearn import Judgements, PairLabels
 from pairlearn.estimators.completion import Targets, complete_and_fit
-from pairlearn_bench.simulated import add_noise
 
 NAN = float("nan")
 inner = st.floats(0.01, 0.99)

@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 import pairlearn
 from pairlearn.cli import app
 from pairlearn.estimators import PairClassifier
-from studio_processes import Command, free_port
+from processes import Command, free_port
 
 EPOCHS = 4
 TIMES = ("seconds", "checksum")  # a checksum of the seconds, too
@@ -38,7 +38,6 @@ def start(folder: Path, out: Path, *more: str) -> Command:
         *("fit", folder / "items.csv", folder / "pairs.csv", "--out", out),
         *("--model", "mlp", "--epochs", EPOCHS, "--batch-size", 32, "--seed", 1),
         *("--checkpoint-seconds", 0, "--device", "cpu", "--json", *more),
-        module="pairlearn.cli",
     )
 
 
@@ -140,7 +139,6 @@ def fit_on_ranks(folder: Path, out: Path, ranks: int) -> dict[str, Any]:
             out.with_name(f"said-{ranks}"),
             *words(folder, out),
             *("--epochs", 5, "--early-stopping"),
-            module="pairlearn.cli",
             environment=place | {"RANK": str(rank), "GLOO_SOCKET_IFNAME": "lo"}
             if ranks > 1
             else {},

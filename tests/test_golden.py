@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -58,9 +57,3 @@ def test_model_folders_still_load(name: str) -> None:
     x = np.asarray(kept["x"], dtype=np.float32)
     log_odds = PairClassifier.load(GOLDEN / "models" / name).decision_function(x)
     assert log_odds == pytest.approx(np.asarray(kept[name]), abs=1e-5)
-
-
-def test_a_project_still_exports(tmp_path: Path) -> None:
-    shutil.copytree(GOLDEN / "project", tmp_path / "project")
-    golden.output("annotate", "export", tmp_path / "project", tmp_path / "export.csv")
-    assert (tmp_path / "export.csv").read_text() == (GOLDEN / "export.csv").read_text()

@@ -10,7 +10,7 @@ import pytest
 
 from pairlearn import Judgements, PairClassifier
 from pairlearn.estimators.splits import held_out_rows
-from pairlearn.kinds import KINDS
+from pairlearn.judgements.kinds import KINDS
 
 NAN = math.nan
 NAMES = [known.name for known in KINDS]
@@ -32,9 +32,9 @@ def test_every_judgement_becomes_a_row_and_counts() -> None:
     ]
     assert statements == [
         ("both", (0, 1), 1.0, "a"),
+        ("preference", (0, 1), 1.0, "a"),
         ("difference", (0, 1), 2.0, "b"),
         ("similarity", (2, 3), 3.0, "a"),
-        ("preference", (0, 1), 1.0, "a"),
         ("preference", (4, 5), 4.0, "c"),
     ]
     assert rows.counts() == {"both": 1, "similarity": 1, "difference": 1, "preference": 2}

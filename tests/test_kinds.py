@@ -18,12 +18,13 @@ from torch import Tensor
 
 from pairlearn import Judgements, make_risk
 from pairlearn.estimators import PairClassifier
-from pairlearn.kinds import KINDS, code, kind
+from pairlearn.judgements.kinds import KINDS, code, kind
 from pairlearn.models import make_model
 from pairlearn.randomness import permutation, stream
 from pairlearn.risks import RISKS, PairLikelihood, Risk, base
 from pairlearn.risks.base import TERMS, pair_terms
-from pairlearn.training import Fleet, Group, Member, Objective
+from pairlearn.training import Learner, Objective, Recipe
+from pairlearn.training.loop import run_epochs
 from pairlearn.training.ranks import ALONE
 
 NAN = math.nan
@@ -152,22 +153,16 @@ def table(names: list[str], seed: int = 0, n: int = 40) -> Judgements:
 
 
 def objective_of(rows: Judgements, risk: str = "likelihood-abs", **options: Any) -> Objective:
-    """The objective of one model, with what `make_risk` takes and the priors of a member."""
+    """The objective of one model, with what `make_risk` takes and its priors."""
     named = {key: options.pop(key) for key in ("prior",) if key in options}
-    member = Member(make_risk(risk, **named), rows.values, **options)
-    group = Group(
-        rows.ends, [member], kinds=rows.kinds(), columns=rows.weight_columns(rows.kinds())
-    )
-    return Objective([group], dtype=torch.float64)
+    return Objective(make_risk(risk, **named), rows.kinds(), **options)
 
 
 def value(objective: Objective, rows: Judgements, z: Tensor, batch: Any = slice(None)) -> Tensor:
     """The objective of some rows, with the weights that the whole table gives."""
-    columns = [torch.from_numpy(c)[batch] for c in rows.weight_columns(objective.kinds)]
+    weights = torch.from_numpy(np.stack(rows.weight_columns(objective.kinds)))[:, batch]
     u, v = torch.from_numpy(rows.values)[batch].T
-    wide = [column.expand(1, 1, -1) for column in (*z[:, batch], u, v)]
-    share = torch.full_like(u, 1 / len(u))
-    return objective(*wide, share, *(c.expand(1, 1, -1) for c in columns), total=ALONE.sum)
+    return objective(*z[:, batch], u, v, weights / len(u), total=ALONE.sum)
 
 
 def logits(n: int, seed: int = 1) -> Tensor:
@@ -310,36 +305,29 @@ def test_a_group_is_completed_to_its_share_by_one_shift() -> None:
     assert np.ptp(shift[:3]) == pytest.approx(0, abs=1e-6)
 
 
-@pytest.mark.parametrize("count", [1, 2])
-def test_a_fleet_minimises_the_objective_as_a_plain_loop_does(count: int) -> None:
-    """Alone, as an ordinary module; and beside an affine risk, stacked."""
+@pytest.mark.parametrize("risk", ["likelihood-abs", "sconfconfdiff-abs"])
+def test_training_minimises_the_objective_as_a_plain_loop_does(risk: str) -> None:
     # Those that are completed together have other values in each epoch.
     rows = table([name for name in NAMES if not kind(name).joint], n=50)
     x = np.random.default_rng(3).normal(size=(100, 3))
-    risks = [make_risk("likelihood-abs"), make_risk("sconfconfdiff-abs", prior=0.3)][:count]
-    members = [Member(risk, rows.values, 1e-2, 1e-4, seed=5) for risk in risks]
-    columns = rows.weight_columns(rows.kinds())
-    group = Group(rows.ends, members, seed=5, kinds=rows.kinds(), columns=columns)
-    options: dict[str, Any] = {"batch_size": 20, "device": "cpu", "precision": "float64"}
-    fleet = Fleet(x, [group], "linear", **options)  # the last batch is short
-    fleet.fit(8)
+    objective = objective_of(rows, risk, prior=0.3)
+    recipe = Recipe(8, 20, 1e-2, 1e-4, 1, "cpu", "float64", 5)  # the last batch is short
+    learner = Learner(x, rows, objective, "linear", recipe)
+    run_epochs(learner, 8)
     ends, instances = torch.from_numpy(rows.ends), torch.from_numpy(x)
-    for member, risk in enumerate(("likelihood-abs", "sconfconfdiff-abs")[:count]):
-        objective = objective_of(rows, risk, prior=0.3)
-        model = make_model("linear", (3,), 5).double().train()
-        adam = torch.optim.Adam(model.parameters(), lr=1e-2, weight_decay=1e-4)
-        for epoch in range(8):
-            order = torch.from_numpy(permutation(stream(5, "batches", epoch), 50))
-            for batch in order.split(20):
-                z = torch.zeros(2, 50, dtype=torch.float64)
-                z[:, batch] = model(instances[ends[batch].T.reshape(-1)]).reshape(2, -1)
-                adam.zero_grad()
-                value(objective, rows, z, batch).backward()
-                adam.step()
-        plain, ours = model.state_dict(), fleet.module(0, member).state_dict()
-        for name in plain:
-            if plain[name].is_floating_point():
-                assert torch.allclose(ours[name].double(), plain[name], atol=1e-9), name
+    model = make_model("linear", (3,), 5).double().train()
+    adam = torch.optim.Adam(model.parameters(), lr=1e-2, weight_decay=1e-4)
+    for epoch in range(8):
+        order = torch.from_numpy(permutation(stream(5, "batches", epoch), 50))
+        for batch in order.split(20):
+            z = torch.zeros(2, 50, dtype=torch.float64)
+            z[:, batch] = model(instances[ends[batch].T.reshape(-1)]).reshape(2, -1)
+            adam.zero_grad()
+            value(objective, rows, z, batch).backward()
+            adam.step()
+    for name, plain in model.state_dict().items():
+        ours = learner.module.state_dict()[name]
+        assert torch.allclose(ours.double(), plain.double(), atol=1e-9), name
 
 
 def test_fit_runs_the_code_that_the_exact_tests_verify(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,11 +10,13 @@ import numpy as np
 import pytest
 
 from model_folders import answer, plain, run
-from pairlearn import Judgements, PairClassifier, kinds
+from pairlearn import Judgements, PairClassifier
 from pairlearn.estimators.measuring import FitCheckpoints, Measured, fit_and_measure
 from pairlearn.estimators.table import Table, with_groups
+from pairlearn.io import write_items, write_pairs
+from pairlearn.judgements import kinds
 from pairlearn.simulation import simulate
-from pairlearn.tables import write_items, write_pairs
+from tables import pair_ids
 
 SOURCE = Path(kinds.__file__).parents[1]
 NEW = ("confidence", "positive", "unlabelled", "same", "comparison", "group", "triplet")
@@ -96,7 +98,7 @@ def test_groups_beside_groups_of_a_table_are_their_own() -> None:
 def test_groups_tell_the_side_by_their_shares(shares, measured, tmp_path: Path) -> None:
     """Else the accuracy would be that of the model or of its mirror image, whichever is better."""
     data = simulate(pairs=60, items=120)
-    judged = Judgements.from_pairs(data.pairs.ids(), data.pairs.to_array() * [1, np.nan])
+    judged = Judgements.from_pairs(pair_ids(data.pairs), data.pairs.answers() * [1, np.nan])
     groups = Judgements.in_groups(np.arange(120) % 2, dict(enumerate(shares)))
     table = Table.of(data.items.features, Judgements.concatenate([judged, groups]))
     model = PairClassifier(model="linear", epochs=2, random_state=0)
@@ -107,7 +109,7 @@ def test_groups_tell_the_side_by_their_shares(shares, measured, tmp_path: Path) 
 def test_a_mixed_table_is_better_than_its_best_part(tmp_path: Path) -> None:
     shares = {"same": 1.0, "comparison": 1.0, "label": 0.2}
     data = simulate("digits", pairs=60, items=900, seed=1, also=shares)
-    judged = data.pairs.judgements(data.items)
+    judged = data.pairs.located(data.items.ids)
     x, of = data.items.features, np.where(np.arange(900) % 3 == 0, "a", "b")
     rng = np.random.default_rng(0)
     of = np.where(data.positive & (rng.random(900) < 0.6), "a", of)
@@ -187,8 +189,8 @@ CASES = {
     ),
     "out of range": (
         "0,1,0.9,0.1,,,\n1,,,,,1.7,\n",
-        "{}, row 2: confidence is 1.7, outside [0, 1]; looks like percent: divide by 100",
-        "{}, row 2: confidence is 1.7, outside [0, 1]; looks like percent: divide by 100",
+        "{}, row 2: confidence is 1.7, outside [0, 1]",
+        "{}, row 2: confidence is 1.7, outside [0, 1]",
     ),
     "no range": (
         "".join(f"{k},{k + 1},0.9,,,,\n{k},,,,positive,,\n" for k in range(0, 20, 2)),

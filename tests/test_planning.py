@@ -39,7 +39,7 @@ def half_widths(tables: int, n: int, seed: int, *setting: float) -> Any:
     for _ in range(tables):
         rows = rng.integers(0, len(r), (2, n))
         labels = PairLabels.from_posteriors(*r[rows])
-        estimate = estimate_accuracy(*(h[rows] - 0.5), labels)
+        estimate = estimate_accuracy(*(h[rows] - 0.5), labels).informed
         widths.append((estimate.high - estimate.low) / 2)
     return np.array(widths)
 

@@ -14,12 +14,12 @@ from pairlearn import Judgements, PairClassifier, PairLabels
 from pairlearn.estimators import KnownClassesWarning, PriorMismatchWarning, cross_fitting
 from pairlearn.estimators.population import guiding_prior, larger_class
 from pairlearn.evaluation import estimate_accuracy
+from pairlearn.io import ItemTable, write_items, write_pairs
 from pairlearn.risks import PairLikelihood
 from pairlearn.simulation import simulate
-from pairlearn.tables import ItemTable, PairTable, write_items, write_pairs
-from pairlearn.training import Group, Member, Objective
+from pairlearn.training import Objective
 from pairlearn.training.ranks import ALONE
-from pairlearn_bench.data.sampling import sample_pairs
+from tables import pair_table
 
 N = 300
 
@@ -67,7 +67,7 @@ def test_similarities_alone_are_measured(stated_by: str, tmp_path: Path) -> None
     x, r = items(0.8 if stated_by == "majority" else 0.0)
     labels = PairLabels.from_posteriors(*r[ENDS].T)
     write_items(ItemTable(None, x), tmp_path / "items.csv")
-    write_pairs(PairTable(*ENDS.T, labels.similarity, None), tmp_path / "pairs.csv")
+    write_pairs(pair_table(*ENDS.T, labels.similarity, None), tmp_path / "pairs.csv")
     rows = "".join(f"{k},{int(r[k] > 0.5)}\n" for k in range(30))
     (tmp_path / "known.csv").write_text("id,class\n" + rows)
     more = ("--majority", "negative") if stated_by == "majority" else (
@@ -103,7 +103,7 @@ def rows_of(r: np.ndarray, ends: np.ndarray) -> Judgements:
 @pytest.mark.parametrize("prior", [0.1, 0.3, 0.7, 0.9])
 def test_the_prior_of_the_similarities_on_the_side_that_a_linear_model_sees(prior: float) -> None:
     data = simulate(pairs=300, prior=prior, seed=1)
-    rows = rows_of(data.posterior, data.pairs.positions(data.items))
+    rows = rows_of(data.posterior, data.pairs.located(data.items.ids).ends)
     for seed in range(3):
         assert guiding_prior(data.items.features, rows, seed) == pytest.approx(
             data.posterior.mean(), abs=0.05
@@ -112,7 +112,7 @@ def test_the_prior_of_the_similarities_on_the_side_that_a_linear_model_sees(prio
 
 def test_no_side_is_taken_where_classes_are_even_or_no_line_parts_them() -> None:
     data = simulate(pairs=300, prior=0.5, seed=1)
-    rows = rows_of(data.posterior, data.pairs.positions(data.items))
+    rows = rows_of(data.posterior, data.pairs.located(data.items.ids).ends)
     assert guiding_prior(data.items.features, rows, 0) is None
     rng = np.random.default_rng(0)
     angle, positive = rng.uniform(0, 2 * np.pi, 800), np.arange(800) % 10 == 0
@@ -146,16 +146,10 @@ def test_the_wrong_side_is_hardly_ever_named(prior: float) -> None:
 
 def test_guidance_is_a_divergence_that_fades_and_is_no_part_of_the_objective() -> None:
     data = simulate(pairs=50, prior=0.2, seed=0)
-    rows = rows_of(data.posterior, data.pairs.positions(data.items))
-    plain, guided = (
-        Objective(
-            [Group(rows.ends, [Member(PairLikelihood(), rows.values, guiding_prior=prior)])],
-            dtype=torch.float64,
-        )
-        for prior in (None, 0.2)
-    )
+    rows = rows_of(data.posterior, data.pairs.located(data.items.ids).ends)
+    plain, guided = (Objective(PairLikelihood(), guiding_prior=prior) for prior in (None, 0.2))
     z = torch.linspace(-2, 1, 50, dtype=torch.float64)
-    arguments = [c.expand(1, 1, -1) for c in (z, z, *torch.from_numpy(rows.values).T)]
+    arguments = (z, z, *torch.from_numpy(rows.values).T)
     share = torch.full_like(z, 1 / 50)
 
     def value(objective: Objective) -> float:
@@ -166,7 +160,7 @@ def test_guidance_is_a_divergence_that_fades_and_is_no_part_of_the_objective() -
     for weight in (1.0, 0.25, 0.0):
         guided.guidance.fill_(weight)
         assert value(guided) == pytest.approx(value(plain) + weight * divergence, abs=1e-12)
-        assert torch.equal(guided.of(rows, z[None], z[None]), plain.of(rows, z[None], z[None]))
+        assert torch.equal(guided.of(rows, z, z), plain.of(rows, z, z))
         assert float(guided.guidance) == weight
 
 
@@ -174,7 +168,9 @@ def accuracy(seed: int) -> float:
     """Of a model of 100 pairs of digits, a tenth of them positive (even), at that prior."""
     x, y = load_digits(return_X_y=True)
     x, positive = x.astype(np.float32), y % 2 == 0
-    ends = sample_pairs(positive, 100, 0.1, seed)
+    rng = np.random.default_rng(seed)
+    even, odd = (rng.permutation(np.flatnonzero(positive == one)) for one in (True, False))
+    ends = rng.permutation(np.concatenate([even[:20], odd[:180]])).reshape(-1, 2)
     labels = PairLabels.from_posteriors(*np.where(positive, 0.98, 0.02)[ends].T)
     model = PairClassifier(model="mlp", epochs=60, random_state=seed, device="cpu")
     right = (model.fit(x[ends], labels.to_array()).predict(x) > 0) == positive

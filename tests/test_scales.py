@@ -12,9 +12,10 @@ import pytest
 from model_folders import plain, run
 from pairlearn import PairClassifier, PairLabels
 from pairlearn.check import check
+from pairlearn.io import ItemTable, read_pairs, write_items, write_pairs
+from pairlearn.judgements.scales import Scale
 from pairlearn.simulation import simulate
-from pairlearn.tables import ItemTable, PairTable, read_pairs, write_items, write_pairs
-from pairlearn.tables.scales import Scale, rescale
+from tables import changed, pair_table
 
 SCALES = {
     "similarity": [(1, 5), (0, 10), (1, 7), (0, 100), (-2, 2)],
@@ -39,7 +40,7 @@ def judged() -> tuple[Any, PairLabels]:
 def written(folder: Path, s: Any, c: Any, seed: int = 0) -> Path:
     x, _, ends = made(seed, len(s if s is not None else c))
     write_items(ItemTable(None, x), folder / "items.csv")
-    write_pairs(PairTable(*ends.T, s, c, noisy=True), folder / "pairs.csv")
+    write_pairs(pair_table(*ends.T, s, c, noisy=True), folder / "pairs.csv")
     return folder / "pairs.csv"
 
 
@@ -62,7 +63,7 @@ def test_scales_are_recognised_and_mapped(
     mapped = run("check", path, f"--{name}-scale={low},{high}", "--json")
     codes = {finding["code"] for finding in json.loads(mapped.stdout)["findings"]}
     assert not {f"{name}-scale", f"{name}-range"} & codes
-    table = rescale(read_pairs(path, noisy=True), **{name: Scale(low, high)})
+    table = read_pairs(path, noisy=True, **{f"{name}_scale": Scale(low, high)})
     assert np.abs(getattr(table, name) - answers[name]).max() <= (0.51 / (high - low)) * (1 - least)
 
 
@@ -77,18 +78,6 @@ def test_errors_of_scales(tmp_path: Path) -> None:
         assert result.exit_code == 2 and message in plain(result.output)
     swapped = run("check", path, "--difference-scale=1,-1")  # it would exchange the classes
     assert swapped.exit_code == 2 and "got '1,-1'" in plain(swapped.output)
-
-
-def test_import_knows_scales(tmp_path: Path) -> None:
-    path = written(tmp_path, np.array([1.0, 5, 3, 2]), None)
-    project = tmp_path / "project"
-    assert run("annotate", "init", project, tmp_path / "items.csv", "--pairs", 2).exit_code == 0
-    refused = run("annotate", "import", project, path, "--annotator", "ann")
-    assert refused.exit_code == 2 and "--similarity-scale=1,5" in plain(refused.output)
-    line = ("annotate", "import", project, path, "--annotator", "ann", "--similarity-scale", "1,5")
-    assert json.loads(run(*line, "--json").stdout)["new"] == 4
-    run("annotate", "export", project, tmp_path / "out.csv")
-    assert sorted(read_pairs(tmp_path / "out.csv").similarity) == [0, 0.25, 0.5, 1]
 
 
 # ---- comparisons ------------------------------------------------------------------------------
@@ -133,26 +122,26 @@ def test_sure_differences_are_no_comparisons() -> None:
     rng = np.random.default_rng(0)
     y = rng.random((500, 2)) < 0.5
     c = np.subtract(*y.T[::-1].astype(float))
-    table = PairTable(*np.arange(1000).reshape(2, 500), None, c)
+    table = pair_table(*np.arange(1000).reshape(2, 500), None, c)
     assert check(table, prior=0.5).ok
     assert not check(table, prior=0.1).ok, "no such prior has so many unlike pairs"
 
 
-def test_prior_and_streams_know_scales(tmp_path: Path) -> None:
+def test_prior_and_fit_know_scales(tmp_path: Path) -> None:
     table = simulate(pairs=150, seed=3)
     table.write(tmp_path, "parquet")
     original = tmp_path / "pairs.parquet"
     pairs = read_pairs(original)
-    scaled = pairs.changed(similarity=1 + 4 * pairs.similarity)
+    scaled = changed(pairs, similarity=1 + 4 * pairs.similarity)
     write_pairs(scaled, tmp_path / "scaled.parquet")
     asked = ("--similarity-scale", "1,5", "--json")
     prior = [
-        json.loads(run("prior", path, *words).stdout)["value"]
+        json.loads(run("check", path, *words).stdout)["summary"]["prior"]["value"]
         for path, words in ((original, asked[2:]), (tmp_path / "scaled.parquet", asked))
     ]
     assert prior[0] == pytest.approx(prior[1])
     files = (tmp_path / "items.parquet", tmp_path / "scaled.parquet")
-    options = ("--stream", "--out", tmp_path / "model", "--model", "linear", "--epochs", 5)
+    options = ("--out", tmp_path / "model", "--model", "linear", "--epochs", 5)
     result = run("fit", *files, *options, *asked)
     assert result.exit_code == 0, result.output
     refused = run("fit", *files, *options, "--similarity-scale", "1,4", "--force")
@@ -192,7 +181,7 @@ def test_similarities_that_only_lean_are_not_upside_down(prior: float) -> None:
     cases = ((s, c), (0.3 * s, c), (0.4 * s, c), (0.7 + 0.3 * s, c), (s + noise[0], c + noise[1]),
              (0 * s, 0 * c), (0 * s + 1, c))  # fmt: skip
     for number, answers in enumerate(cases):
-        findings = check(PairTable(*ends, *answers, noisy=True), precision=False).findings
+        findings = check(pair_table(*ends, *answers, noisy=True), precision=False).findings
         assert "upside-down" not in [finding.code for finding in findings], number
 
 
@@ -201,7 +190,7 @@ def test_one_annotator_with_similarities_upside_down() -> None:
     bob = np.arange(len(ends)) % 2 == 0
     s = np.where(bob, 1 - np.asarray(labels.similarity), labels.similarity)
     annotator = np.where(bob, "bob", "ann")
-    table = PairTable(*ends.T, s, labels.difference, annotator=annotator)
+    table = pair_table(*ends.T, s, labels.difference, annotator=annotator)
     findings = check(table, precision=False).findings
     (finding,) = (finding for finding in findings if finding.code == "upside-down")
     assert (finding.severity, finding.ids) == ("warning", ("bob",))

@@ -15,7 +15,8 @@ from pairlearn import Judgements, PairClassifier, PairLabels
 from pairlearn.estimators import ItemKFold, SeenItemsWarning
 from pairlearn.estimators.instances import DependentPairsWarning, fingerprints, seen_items
 from pairlearn.estimators.table import Table
-from pairlearn.tables import ItemTable, PairTable, read_pairs, write_items, write_pairs
+from pairlearn.io import ItemTable, read_pairs, write_items, write_pairs
+from tables import pair_table
 
 NAN = float("nan")
 
@@ -39,7 +40,7 @@ def judged(tmp_path_factory: pytest.TempPathFactory) -> Path:
     labels = PairLabels.from_posteriors(*r[ends].T)
     ids = np.array([f"i{k}" for k in range(80)])
     write_items(ItemTable(ids, x), folder / "items.csv")
-    table = PairTable(*ids[ends].T, labels.similarity, labels.difference)
+    table = pair_table(*ids[ends].T, labels.similarity, labels.difference)
     for name, rows in (("pairs", slice(None)), ("rows", slice(400)), ("rest", slice(400, 500))):
         write_pairs(table[rows], folder / f"{name}.csv")
     done = run("fit", folder / "items.csv", folder / "rows.csv", "--out", folder / "model",
@@ -56,7 +57,7 @@ def test_rows_of_the_same_items_measure_no_accuracy(judged: Path) -> None:
     positive = model.decision_function(ItemTable(None, new)) > 0
     truth = np.where(positive, r_new, 1 - r_new).mean()
     table = read_pairs(judged / "rest.csv")
-    ends = table.positions([f"i{k}" for k in range(80)])
+    ends = table.located([f"i{k}" for k in range(80)]).ends
     with pytest.warns(SeenItemsWarning, match="this is not an accuracy"):
         estimate = model.estimate_accuracy(x[ends], table)
     assert estimate.value > 0.9 and truth < 0.75 < estimate.low, "what this is about"
@@ -80,8 +81,8 @@ def test_unseen_pairs_are_measured_and_the_headline_says_so(judged: Path, tmp_pa
     write_items(ItemTable(ids, np.concatenate([x, new])), tmp_path / "items.csv")
     ends = 80 + np.arange(400).reshape(200, 2)
     labels = PairLabels.from_posteriors(*np.concatenate([r, r_new])[ends].T)
-    fresh = PairTable(*ids[ends].T, labels.similarity, labels.difference)
-    both = PairTable.concatenate([read_pairs(judged / "rest.csv"), fresh])
+    fresh = pair_table(*ids[ends].T, labels.similarity, labels.difference)
+    both = Judgements.concatenate([read_pairs(judged / "rest.csv"), fresh])
     write_pairs(both, tmp_path / "both.csv")
     write_pairs(fresh, tmp_path / "fresh.csv")
 

@@ -7,7 +7,6 @@ expectations are finite sums. The reference is the definition of the risk, as in
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -15,20 +14,10 @@ import pytest
 import torch
 
 from pairlearn import Judgements, PairClassifier, make_risk
-from pairlearn.kinds import code
+from pairlearn.judgements.kinds import code
 from pairlearn.losses import LOSSES, make_loss
-from pairlearn.risks import SIBLINGS, contract, pair_moments
-from pairlearn.training import Group, Member
-from pairlearn.training.objective import Objective
-from pairlearn.training.ranks import ALONE
+from pairlearn.risks import contract, pair_moments
 from pairlearn.training.trainer import bind_risk
-from pairlearn_bench import GRIDS, Record, headline_counts, summarize
-from pairlearn_bench.benchmark import Benchmark, annotator_of
-from pairlearn_bench.data import load
-from pairlearn_bench.execute import plan_fleets
-from pairlearn_bench.statements import STATEMENTS, make_statements, positive_share
-from pairlearn_bench.tables import siblings_table
-from paper_results import accurate
 from test_risks import World, world
 
 Rows = list[tuple[int, int, str, float, float, float]]  # both items, kind, u, v, probability
@@ -205,22 +194,6 @@ def test_errors_say_what_to_do() -> None:
         make_risk("uu", 0.2)(ones, ones, ones, ones)
 
 
-def test_a_fleet_of_siblings_is_each_alone() -> None:
-    g = torch.Generator().manual_seed(0)
-    u, v = torch.rand(2, 30, generator=g, dtype=torch.float64)
-    z, z_prime = torch.randn(2, len(SIBLINGS), 30, generator=g, dtype=torch.float64)
-    risks = [make_risk(f"{name}-abs", prior=0.3) for name in SIBLINGS]
-    labels = torch.stack([u, v], 1).numpy()
-    group = Group(np.zeros((30, 2), int), [Member(risk, labels) for risk in risks])
-    columns = (t.expand(1, len(risks), 30) for t in (u, v))
-    share = torch.full((30,), 1 / 30, dtype=torch.float64)
-    fleet = Objective([group], dtype=torch.float64).per_member(
-        z[None], z_prime[None], *columns, share, total=ALONE.sum
-    )
-    alone = [risk(z[k], z_prime[k], u, v) for k, risk in enumerate(risks)]
-    torch.testing.assert_close(fleet[0], torch.stack(alone))
-
-
 @pytest.mark.parametrize("name", ["sd", "pcomp", "sdpcomp", "nnpu", "uu"])
 def test_a_classifier_learns_from_them(name: str) -> None:
     rng = np.random.default_rng(0)
@@ -250,51 +223,3 @@ def test_a_classifier_learns_from_them(name: str) -> None:
     )
     accuracy = np.mean((classifier.fit(x, rows).predict(x) == 1) == y)
     assert accuracy > 0.93  # the larger class has 0.78
-
-
-@pytest.mark.parametrize("name", STATEMENTS)
-def test_every_statement_has_a_row_for_each_pair(name: str) -> None:
-    pairs, posterior = np.arange(400).reshape(-1, 2), np.linspace(0, 1, 400)
-    rows = make_statements(name, pairs, posterior, seed=0)
-    assert len(rows) == 200 and np.isin(rows.ends, pairs).all()
-    assert (rows.values == make_statements(name, pairs, posterior, seed=0).values).all()
-    share = positive_share(rows, 0.5)
-    assert share is None or 0.3 < share < 0.8
-
-
-def test_the_grid_trains_as_one_fleet_and_says_what_an_answer_is_worth() -> None:
-    runs = GRIDS["siblings"].select(datasets=["digits"], priors=[0.2], seeds=[0], epochs=1).runs()
-    runs = [replace(run, pairs=64, batch_size=32) for run in runs if run.fraction == 1]
-    benchmark = Benchmark(load("digits"), "mlp", "cpu", "float32")
-    posteriors = {annotator_of(runs[0]): benchmark.positive.astype(np.float32) * 0.9 + 0.05}
-    (fleet,) = plan_fleets(runs, limit=1024)
-    results = benchmark.train(fleet, posteriors)
-    assert {run for run, _ in results} == set(runs)
-    # A run on its own comes to the same.
-    chosen = [run for run in runs if run.method in ("pcomp-abs", "likelihood-mixed")]
-    for run in chosen:
-        ((_, alone),) = benchmark.train([[run]], posteriors)
-        assert dict(results)[run]["paper"] == pytest.approx(alone["paper"], abs=0.02)
-    table = siblings_table(summarize([Record(*result) for result in results], "stratified"))
-    assert {row[0] for row in table.rows} == {
-        statement.question for statement in STATEMENTS.values()
-    }
-
-
-def test_worth_is_measured_in_labels() -> None:
-    """Labels reach 0.8, 0.9 and 1; what reaches 0.95 with 30% is between 1 and 10/3 labels."""
-    curves = {"likelihood-label": (0.8, 0.9, 1.0), "likelihood-soft": (0.85, 0.95, 0.99)}
-    curves |= {"pcomp-none": (0.6, 0.7, 0.8), "sd-none": (0.7, 0.9, 0.95)}
-    records = [
-        record
-        for method, means in curves.items()
-        for fraction, mean in zip((0.1, 0.3, 1.0), means, strict=True)
-        for record in accurate(method, mean, dataset="letter", fraction=fraction)
-    ]
-    cells = summarize(records, "stratified")
-    worth = {row[1]: row[2] for row in siblings_table(cells).rows}
-    assert worth["Likelihood-label"] == "1.00" and worth["Pcomp-Unbiased"] == "< 0.33"
-    assert worth["Likelihood-soft"] == f"{(10 / 3) ** 0.5:.2f}"
-    records += accurate("likelihood-comparison", 0.75, dataset="letter", fraction=0.3)
-    tally = headline_counts("siblings", records)["siblings"]
-    assert (tally.holds, tally.cells) == (1, 1)

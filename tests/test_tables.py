@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-import pickle
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +13,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pairlearn.tables import (
+from pairlearn.io import (
     ItemTable,
-    PairTable,
     TableError,
     open_rows,
     read_items,
@@ -23,12 +22,14 @@ from pairlearn.tables import (
     write_items,
     write_pairs,
 )
+from pairlearn.judgements import Judgements
+from tables import pair_table
 
 NAN = math.nan
 
 
-def full() -> PairTable:
-    return PairTable(
+def full() -> Judgements:
+    return pair_table(
         ["a", "b", "a"],
         ["b", "c", "a"],
         [0.5, NAN, 1.0],
@@ -39,13 +40,12 @@ def full() -> PairTable:
     )
 
 
-def test_columns_have_their_types() -> None:
+def test_rows_of_a_file_become_statements_in_order() -> None:
     table = full()
-    assert "".join(column.dtype.kind for column in table.columns().values()) == "UUffifU"
-    assert table.preference is not None and table.preference.tolist() == [0, -1, 1]
-    optional = "'preference', 'weight', 'annotator'"
-    names = f"['left', 'right', 'similarity', 'difference', {optional}]"
-    assert repr(table) == f"PairTable(n=3, columns={names})"
+    assert "".join(column.dtype.kind for column in table.columns().values()) == "UUffffU"
+    assert repr(table) == "Judgements(n=5, both=1, similarity=1, difference=1, preference=2)"
+    assert table.left.tolist() == ["a", "b", "b", "a", "a"]
+    assert table.file_rows().tolist() == [0, 1, 1, 2, 2]
 
 
 @pytest.mark.parametrize(
@@ -62,17 +62,13 @@ def test_columns_have_their_types() -> None:
     ],
 )
 def test_ids_are_integers_or_text(ids: Any, kept: list[Any]) -> None:
-    assert PairTable(ids, ids, [0.5, 0.5], None).left.tolist() == kept
+    assert pair_table(ids, ids, [0.5, 0.5], None).left.tolist() == kept
 
 
 def test_labels_of_the_judged_rows() -> None:
-    table = PairTable([1, 2], [2, 3], [NAN, 0.5], None, preference=["left", ""])
-    assert table.judged.tolist() == [False, True]
-    with pytest.warns(FutureWarning, match="is now statements"):
-        assert table.said().keys() == table.statements().keys()
-    assert len(table[table.judged].labels()) == 1
-    with pytest.raises(TableError, match="in row 1: take"):
-        table.labels()
+    table = pair_table([1, 2], [2, 3], [NAN, 0.5], None, preference=["left", ""])
+    assert table.soft.tolist() == [False, True]
+    assert len(table.labels()) == 1
 
 
 @pytest.mark.parametrize(
@@ -86,10 +82,11 @@ def test_labels_of_the_judged_rows() -> None:
     ],
 )
 def test_row_selection(index: Any, rows: list[int]) -> None:
-    table = full()
+    table = pair_table(["a", "b", "a"], ["b", "c", "a"], [0.5, 0.1, 1], annotator=["x", "", "y"])
     selected = table[index]
-    for name, column in selected.columns().items():
-        expected = [table.columns()[name].tolist()[row] for row in rows]
+    for name in ("left", "right", "similarity", "annotator"):
+        column = getattr(selected, name)
+        expected = [getattr(table, name).tolist()[row] for row in rows]
         np.testing.assert_array_equal(column, np.array(expected, dtype=column.dtype))
 
 
@@ -97,8 +94,8 @@ def test_equality() -> None:
     table = full()
     assert table == full()
     assert table != full()[:2]
-    assert table != PairTable(table.left, table.right, table.similarity, table.difference)
-    assert PairTable([1], [2], [0.5], None) != PairTable(["1"], ["2"], [0.5], None)
+    assert table != replace(table, weight=None)
+    assert pair_table([1], [2], [0.5], None) != pair_table(["1"], ["2"], [0.5], None)
     assert table != "table"
     items = ItemTable([1], [[0.5]])
     assert items == ItemTable([1], [[0.5]])
@@ -111,24 +108,15 @@ def test_equality() -> None:
             hash(unhashable)
 
 
-def test_pickles_of_version_0_2() -> None:
-    """They have no ignored columns, and can be pickled again."""
-    old = PairTable([1, 2], [2, 3], [0.5, 0.6], None)
-    del old.ignored
-    again = pickle.loads(pickle.dumps(pickle.loads(pickle.dumps(old))[:1]))
-    assert again == old[:1] and again.ignored == {}
-
-
 def test_concatenation_fills_up() -> None:
-    plain = PairTable([1], [2], [0.5], None)
-    joined = PairTable.concatenate([plain, full()])
-    assert joined.left.tolist() == ["1", "a", "b", "a"]
-    assert joined.preference is not None and joined.preference.tolist() == [0, 0, -1, 1]
-    assert joined.weight is not None and joined.weight.tolist() == [1, 1, 2, 0.5]
-    assert joined.annotator is not None and joined.annotator.tolist() == ["", "ann", "", "bob"]
+    plain = pair_table([1], [2], [0.5], None)
+    joined = Judgements.concatenate([plain, full()])
+    assert joined.left.tolist() == ["1", "a", "b", "b", "a", "a"]
+    assert joined.weight.tolist() == [1, 1, 2, 2, 0.5, 0.5]
+    assert joined.annotator is not None
+    assert joined.annotator.tolist() == ["", "ann", "", "", "bob", "bob"]
     assert joined[1:] == full()
-    assert PairTable.concatenate([plain]) == plain
-    assert PairTable.concatenate([plain, plain]).weight is None
+    assert Judgements.concatenate([plain]) == plain
 
 
 @settings(max_examples=30)
@@ -150,10 +138,9 @@ def test_positions_are_those_of_a_dictionary(
         pair_ids = pair_ids.astype(str)
     if text == "items":
         item_ids = item_ids.astype(str)
-    table = PairTable(*pair_ids.T, [0.5] * len(pairs), None)
+    table = pair_table(*pair_ids.T, [0.5] * len(pairs), None)
     items = ItemTable(item_ids, np.zeros((len(ids), 1)))
-    assert table.positions(items).tolist() == expected
-    assert table.positions(items.ids).tolist() == expected
+    assert table.located(items.ids).ends.tolist() == expected
 
 
 def test_items() -> None:
@@ -170,7 +157,7 @@ def test_items() -> None:
 
 # ---- files are written whole or not at all ----------------------------------------------------
 
-PLAIN = PairTable([1, 2], [2, 3], [0.5, NAN], [NAN, -0.25])
+PLAIN = pair_table([1, 2], [2, 3], [0.5, NAN], [NAN, -0.25])
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])

@@ -1,10 +1,11 @@
-"""A fleet that is killed and started again ends where an undisturbed one does."""
+"""A training that is killed and started again ends where an undisturbed one does."""
 
 from __future__ import annotations
 
 import time
 from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,73 +13,69 @@ import torch
 
 from pairlearn import PairLabels, make_risk
 from pairlearn.judgements import Judgements
-from pairlearn.training import (
-    Callback,
-    Checkpoint,
-    CheckpointError,
-    Fleet,
-    Group,
-    Member,
-    TestSet,
-    loop,
-)
+from pairlearn.training import Checkpoint, CheckpointError, Learner, Objective, Recipe, loop
 
 
-def make_fleet(seed: int = 0, model: str = "mlp-bn") -> Fleet:
+def make_learner(seed: int = 0, model: str = "mlp-bn") -> Learner:
     rng = np.random.default_rng(0)
     x = rng.normal(size=(120, 6)).astype(np.float32)
     pairs = np.arange(120).reshape(60, 2)
     r = 1 / (1 + np.exp(-3 * x[:, 0]))
-    labels = PairLabels.from_posteriors(*r[pairs].T).to_array()
-    risks = [make_risk("likelihood-abs"), make_risk("sconfconfdiff-abs", prior=0.4)]
-    members = [Member(risk, labels, 1e-3, 1e-5, seed) for risk in risks]
-    test = TestSet(np.arange(120), x[:, 0] > 0)
-    return Fleet(x, [Group(pairs, members, seed, test)], model, batch_size=16, device="cpu")
+    rows = Judgements.from_pairs(pairs, PairLabels.from_posteriors(*r[pairs].T).to_array())
+    recipe = Recipe(8, 16, 1e-3, 1e-5, 1, "cpu", seed=seed)
+    return Learner(x, rows, Objective(make_risk("likelihood-abs")), model, recipe)
 
 
-def states_equal(fleet: Fleet, other: Fleet) -> bool:
-    a, b = fleet.network.state_dict(), other.network.state_dict()
+def states_equal(learner: Learner, other: Learner) -> bool:
+    a, b = learner.module.state_dict(), other.module.state_dict()
     return all(torch.equal(a[name], b[name]) for name in a)
 
 
-def stopped_fleet(path: Path, model: str = "mlp-bn", at: int = 2, **options: int) -> None:
+def callbacks() -> list[loop.Callback]:
+    """Averaged weights, early stopping and a changing rate, all of which a resumption needs."""
+    rows = Judgements.from_pairs(np.arange(20).reshape(10, 2), np.full((10, 2), [0.7, 0.1]))
+    return [loop.EarlyStopping(rows, 9, (0.5, 1.0, 2.0)), loop.Cosine()]
+
+
+def fit(learner: Learner, path: Path | None = None, epochs: int = 4, *more: Any) -> loop.History:
+    """Train, with a checkpoint after every step."""
+    checkpoint = None if path is None else Checkpoint(path, 0.0)
+    parts = [*callbacks(), *more]
+    work = learner.fingerprint()
+    return loop.run_epochs(learner, epochs, parts, checkpoint=checkpoint, work=work)
+
+
+def stopped(path: Path, model: str = "mlp-bn", at: int = 2, epochs: int = 4) -> None:
     """Leave the checkpoints of a training that was stopped after an epoch."""
 
-    def stop(epoch: int, risk: float) -> None:
-        if epoch == at:
+    def stop(_: int, row: dict[str, float]) -> None:
+        if row["epoch"] == at:
             raise KeyboardInterrupt
 
-    options = {"epochs": 4} | options
     with pytest.raises(KeyboardInterrupt):
-        make_fleet(model=model).fit(
-            progress=stop, checkpoint=path, checkpoint_seconds=0.0, **options
-        )
+        fit(make_learner(model=model), path, epochs, loop.Report(stop))
 
 
 @pytest.mark.parametrize("model", ["mlp-bn", "linear"])
-def test_going_on_from_a_checkpoint_changes_nothing(tmp_path: Path, model: str) -> None:
-    path = tmp_path / "fleet.npz"
-    straight, resumed = make_fleet(model=model), make_fleet(model=model)
-    expected = straight.fit(8, window=5)
-    stopped_fleet(path, model, at=6, epochs=8, window=5)
-    seen: list[int] = []
-    got = resumed.fit(8, window=5, progress=lambda epoch, _: seen.append(epoch), checkpoint=path)
-    assert seen == [*range(1, 9)]  # those before are told again
+def test_resuming_changes_nothing(tmp_path: Path, model: str) -> None:
+    path = tmp_path / "learner.npz"
+    straight, resumed = make_learner(model=model), make_learner(model=model)
+    expected = fit(straight, None, 8)
+    stopped(path, model, at=6, epochs=8)
+    seen: list[float] = []
+    report = loop.Report(lambda _, row: seen.append(row["epoch"]))
+    history = fit(resumed, path, 8, report)
+    assert seen == [*range(1, 9)]  # those before are reported again
     assert states_equal(straight, resumed)
-    np.testing.assert_array_equal(got["all"], expected["all"])
-    assert not path.exists()
+    for row, other in zip(history, expected, strict=True):
+        assert {**row, "seconds": 0} == {**other, "seconds": 0}
 
 
 def test_callbacks_keep_what_they_name(tmp_path: Path) -> None:
     """Numbers and tensors of early stopping go through a checkpoint as they are."""
-
-    def stopping() -> list[loop.Callback]:
-        rows = Judgements.from_pairs(np.arange(20).reshape(10, 2), np.full((10, 2), [0.7, 0.1]))
-        return [loop.EarlyStopping(rows, 9, (0.5, 1.0, 2.0))]
-
-    checkpoint, first, resumed = Checkpoint(tmp_path / "one"), stopping(), stopping()
-    loop.run_epochs(make_fleet(), 3, first, checkpoint=checkpoint, work="mine")
-    loop.run_epochs(make_fleet(), 3, resumed, checkpoint=checkpoint, work="mine")
+    checkpoint, first, resumed = Checkpoint(tmp_path / "one"), callbacks(), callbacks()
+    loop.run_epochs(make_learner(), 3, first, checkpoint=checkpoint, work="mine")
+    loop.run_epochs(make_learner(), 3, resumed, checkpoint=checkpoint, work="mine")
     for callback, other in zip(first, resumed, strict=True):
         for name in callback.kept:
             kept, loaded = getattr(callback, name), getattr(other, name)
@@ -86,61 +83,48 @@ def test_callbacks_keep_what_they_name(tmp_path: Path) -> None:
             torch.testing.assert_close(loaded, kept, rtol=0, atol=0)
 
 
-def test_callbacks_that_would_not_be_kept_are_refused(tmp_path: Path) -> None:
-    class Counting(Callback):
-        def load_state(self, *given: object) -> None: ...
-
-    assert len(loop.run_epochs(make_fleet(), 1, [Counting()])) == 1
-    with pytest.raises(TypeError, match="name them there in place of `state` and `load_state`"):
-        loop.run_epochs(make_fleet(), 1, [Counting()], checkpoint=Checkpoint(tmp_path / "one"))
+def test_a_checkpoint_of_another_training_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "learner"
+    stopped(path)
+    with pytest.raises(CheckpointError, match=r"learner belongs to another training: delete it"):
+        fit(make_learner(seed=1), path)
 
 
-def test_a_checkpoint_of_another_fleet_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "fleet"
-    stopped_fleet(path)
-    with pytest.raises(CheckpointError, match=r"fleet belongs to another training: delete it"):
-        make_fleet(seed=1).fit(4, checkpoint=path)
-
-
-def test_training_goes_on_in_the_middle_of_an_epoch(tmp_path: Path) -> None:
-    path = tmp_path / "fleet"
-    stopped_fleet(path)
-    resumed = make_fleet()
+def test_training_resumes_in_the_middle_of_an_epoch(tmp_path: Path) -> None:
+    path = tmp_path / "learner"
+    stopped(path)
+    resumed = make_learner()
     resumed.load_state(Checkpoint(path).load(resumed.fingerprint()) or {})
     assert (resumed.epoch, resumed.steps_done) == (1, 3)  # of 4 steps: the last is an epoch's end
-    straight = make_fleet()
-    risks: dict[str, list[float]] = {"again": [], "straight": []}
-    resumed.fit(4, progress=lambda _, risk: risks["again"].append(risk))
-    straight.fit(4, progress=lambda _, risk: risks["straight"].append(risk))
-    assert states_equal(straight, resumed)
-    assert risks["again"] == risks["straight"][1:]  # that of the whole epoch, not of its rest
+    again, straight = fit(make_learner(), path), fit(make_learner())
+    # The risk is that of the whole epoch, not of its rest.
+    assert [row["risk"] for row in again] == [row["risk"] for row in straight]
 
 
 @pytest.mark.parametrize("torn", ["a byte changed", "empty", "gone"])
 def test_a_torn_checkpoint_gives_way_to_the_one_before(tmp_path: Path, torn: str) -> None:
-    path = tmp_path / "fleet"
-    stopped_fleet(path)
+    path = tmp_path / "learner"
+    stopped(path)
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 1
     path.unlink()
     if torn != "gone":
         path.write_bytes(content if torn == "a byte changed" else b"")
-    resumed, straight = make_fleet(), make_fleet()
-    warned = pytest.warns(UserWarning, match=r"fleet .*damaged.*; resuming from .*fleet\.before")
+    resumed, straight = make_learner(), make_learner()
+    warned = pytest.warns(UserWarning, match=r"learner .*damaged.*; resuming from .*\.before")
     with nullcontext() if torn == "gone" else warned:
-        resumed.fit(4, checkpoint=path)
-    straight.fit(4)
+        fit(resumed, path)
+    fit(straight)
     assert states_equal(straight, resumed)
-    assert not list(tmp_path.iterdir())
 
 
 def test_two_damaged_checkpoints_are_an_error_that_names_them(tmp_path: Path) -> None:
-    path = tmp_path / "fleet"
-    stopped_fleet(path)
+    path = tmp_path / "learner"
+    stopped(path)
     for file in tmp_path.iterdir():
         file.write_bytes(file.read_bytes()[:-1])
-    with pytest.raises(CheckpointError, match=r"fleet is damaged; .*fleet\.before is damaged.*del"):
-        make_fleet().fit(4, checkpoint=path)
+    with pytest.raises(CheckpointError, match=r"learner is damaged; .*\.before is damaged.*del"):
+        fit(make_learner(), path)
     assert len(list(tmp_path.iterdir())) == 2, "nothing is removed"
 
 

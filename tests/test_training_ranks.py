@@ -13,30 +13,28 @@ import torch
 from torch import distributed, multiprocessing, nn
 
 from pairlearn import PairLabels, make_risk
-from pairlearn.training import Fleet, Group, Member, risk_over_ranks, sum_over_ranks
-from pairlearn.training.groups import MemoryBatches
-from pairlearn.training.ranks import ALONE, Ranks, batch_norms
+from pairlearn.judgements import Judgements
+from pairlearn.judgements.kinds import code
+from pairlearn.training import Learner, Objective, Recipe, risk_over_ranks, sum_over_ranks
+from pairlearn.training.loop import run_epochs
+from pairlearn.training.ranks import ALONE, Ranks
 
 FAMILIES = ("sconf", "confdiff", "convex-0.3", "sconfconfdiff", "nonnegative", "likelihood")
 METHODS = [f"{family}-{fix}" for family in FAMILIES for fix in ("none", "relu", "abs", "slope=0.5")]
-METHODS += ["supervised"]
 PAIRS, BATCH = 41, 16  # 16, 16 and 9: no number of ranks divides all of them
 
 
-def make_fleet(model: Any = "mlp-bn", methods: list[str] = METHODS, **options: Any) -> Fleet:
+def make_learner(model: Any, method: str, batch: int) -> Learner:
     rng = np.random.default_rng(0)
     x = rng.normal(size=(2 * PAIRS, 5))
     pairs = np.arange(2 * PAIRS).reshape(PAIRS, 2)
     r = 1 / (1 + np.exp(-3 * x[:, 0]))
     exact = PairLabels.from_posteriors(*r[pairs].T).to_array()
     noisy = exact + rng.normal(0.7, 0.5, exact.shape)  # so that partial risks are negative
-    classes = np.where(r[pairs] > 0.5, 1.0, -1.0)
-    members = [
-        Member(make_risk(name, prior=0.3), classes if name == "supervised" else noisy, 1e-3)
-        for name in methods
-    ]
-    options = {"batch_size": BATCH, "device": "cpu", "precision": "float64"} | options
-    return Fleet(x, [Group(pairs, members)], model, **options)
+    rows = Judgements(pairs, np.full(PAIRS, code("both"), np.int8), noisy)
+    objective = Objective(make_risk(method, prior=0.3), held_prior=0.4)
+    recipe = Recipe(3, batch, 1e-3, 1e-5, 1, "cpu", "float64")
+    return Learner(x, rows, objective, model, recipe)
 
 
 class Convolution(nn.Module):
@@ -57,17 +55,12 @@ def own_module() -> nn.Module:
     return Convolution().double()
 
 
-def trained(model: Any, epochs: int = 3, **options: Any) -> dict[str, torch.Tensor]:
-    methods = METHODS if isinstance(model, str) else ["convex-0.3-relu"]
-    fleet = make_fleet(model, methods, **options)
-    risks: list[float] = []
-    fleet.fit(epochs, progress=lambda _, risk: risks.append(risk))
-    modules = [fleet.module(0, m) for m in range(len(methods))]
-    assert all("forward" not in vars(norm) for norm in batch_norms(modules[0]))
-    states = {
-        f"{m}/{k}": v for m, module in enumerate(modules) for k, v in module.state_dict().items()
-    }
-    return states | {"risks": torch.tensor(risks, dtype=torch.float64)}
+def trained(model: Any, method: str, batch: int = BATCH) -> dict[str, torch.Tensor]:
+    learner = make_learner(model, method, batch)
+    history = run_epochs(learner, 3)
+    assert all("forward" not in vars(part) for part in learner.module.modules())
+    risks = torch.tensor([row["risk"] for row in history], dtype=torch.float64)
+    return learner.module.state_dict() | {"risks": risks}
 
 
 def own_loop(*, parallel: bool) -> dict[str, torch.Tensor]:
@@ -100,12 +93,13 @@ def summed(*, parallel: bool) -> dict[str, torch.Tensor]:
 
 def everything() -> dict[str, dict[str, torch.Tensor]]:
     parallel = distributed.is_initialized()
-    return {
-        "mlp": trained("mlp"),
-        "mlp-bn": trained("mlp-bn"),
-        "few pairs": trained("mlp-bn", batch_size=20),  # a last batch of one pair
-        "own module": trained(own_module()),
-        "own module, few pairs": trained(own_module(), batch_size=20),
+    methods = {method: trained("linear", method) for method in METHODS}
+    return methods | {
+        "mlp": trained("mlp", "likelihood-abs"),
+        "mlp-bn": trained("mlp-bn", "sconfconfdiff-abs"),
+        "few pairs": trained("mlp", "sconf-relu", 20),  # a last batch of one pair
+        "own module": trained(own_module(), "convex-0.3-relu"),
+        "own module, few pairs": trained(own_module(), "convex-0.3-relu", 20),
         "own loop": own_loop(parallel=parallel),
         "sum": summed(parallel=parallel),
     }
@@ -140,24 +134,8 @@ def test_ranks_equal_one_process(tmp_path: Path) -> None:
                 )
     # Some partial risks are negative, so that corrections matter.
     for family in FAMILIES:
-        fixes = [METHODS.index(f"{family}-{fix}") for fix in ("none", "relu", "abs")]
-        ends = {tuple(alone["mlp"][f"{m}/layers.3.weight"].flatten().tolist()) for m in fixes}
+        ends = {
+            tuple(alone[f"{family}-{fix}"]["layers.0.weight"].flatten().tolist())
+            for fix in ("none", "relu", "abs")
+        }
         assert len(ends) == 3
-
-
-@pytest.mark.parametrize("pads", [True, False])
-@pytest.mark.parametrize("size", [1, 2, 5])
-def test_parts_of_batches_are_the_batches(size: int, *, pads: bool) -> None:
-    tensors = [torch.zeros(1, PAIRS, dtype=torch.int64)] * 2 + [torch.zeros(1, 1, PAIRS)] * 2
-    whole = list(MemoryBatches(tensors, [0], 20, ALONE, pads=pads).epoch(0))
-    parts = [
-        list(MemoryBatches(tensors, [0], 20, Ranks(rank, size), pads=pads).epoch(0))
-        for rank in range(size)
-    ]
-    for step, (chosen, weight) in enumerate(whole):
-        mine = [(part[step][0][0], part[step][1]) for part in parts]
-        together = torch.cat([positions[w > 0] for positions, w in mine])
-        assert together.tolist() == chosen[0, weight > 0].tolist()
-        assert all(len(w) for _, w in mine)
-        if pads:
-            assert len({len(w) for _, w in mine}) == 1

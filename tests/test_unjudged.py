@@ -11,7 +11,8 @@ from torch import nn
 
 from model_folders import answer
 from pairlearn import Judgements, PairClassifier, PairLabels
-from pairlearn.tables import ItemTable, PairTable, write_items, write_pairs
+from pairlearn.io import ItemTable, write_items, write_pairs
+from tables import pair_table
 
 PAIRS = 40
 
@@ -67,7 +68,7 @@ def test_fit_says_how_many_were_learnt_from(unjudged: str, tmp_path: Path) -> No
     labels = PairLabels.from_posteriors(*np.where(positive, 0.98, 0.02)[ends].T)
     names = [f"x{k}" for k in range(x.shape[1])]
     write_items(ItemTable(ids, x.astype(np.float32), names), tmp_path / "items.csv")
-    write_pairs(PairTable(*ends.T, labels.similarity, labels.difference), tmp_path / "pairs.csv")
+    write_pairs(pair_table(*ends.T, labels.similarity, labels.difference), tmp_path / "pairs.csv")
     files = tmp_path / "items.csv", tmp_path / "pairs.csv"
     options = ("--epochs", 10, "--holdout", 0, "--unjudged", unjudged)
     summary = answer("fit", *files, "--out", tmp_path / "model", *options)

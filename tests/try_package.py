@@ -1,11 +1,11 @@
-"""Install the built package into empty environments and use it as a stranger would.
+"""Install the built distributions into empty environments and use them as a stranger would.
 
-    python -m build && python tests/try_package.py dist
+    make release
     python tests/try_package.py dist --versions oldest
 
-Every file in the folder is installed into an environment of its own: with the newest versions that
-pip finds, or with the oldest that pyproject.toml allows. Then the commands of the README run in an
-empty folder.
+Every wheel and every sdist of the library gets an environment of its own, with the newest versions
+that pip finds or the oldest that pyproject.toml allows; then the commands of the README run in an
+empty folder. A last environment has all three distributions and runs a command of each.
 """
 
 from __future__ import annotations
@@ -17,10 +17,12 @@ import subprocess
 import sys
 import tempfile
 import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 PYTHON = "from pairlearn import PairClassifier; PairClassifier.load('model'); print('loaded')"
+MISSING = (("annotate", "./studio"), ("bench", "./bench"))
 
 
 def oldest_versions() -> list[str]:
@@ -40,37 +42,78 @@ def readme_commands() -> list[str]:
 def run(*command: str | Path, folder: Path) -> None:
     """Run a command, without a path into the repository."""
     print("$", *command, flush=True)
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    subprocess.run(list(map(str, command)), cwd=folder, env=environment, check=True)
+    subprocess.run(list(map(str, command)), cwd=folder, env=_environment(), check=True)
 
 
-def try_package(package: Path, pins: list[str]) -> None:
-    """Install a wheel or an sdist into an empty environment, and run the README's commands."""
+def _environment() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+
+
+def install(folder: Path, packages: Sequence[Path | str]) -> Path:
+    """Make an environment with these packages; its folder of commands."""
+    bin_ = folder / "env" / ("Scripts" if os.name == "nt" else "bin")
+    maker = "venv" if not subprocess.call([sys.executable, "-c", "import ensurepip"]) else None
+    run(sys.executable, "-m", maker or "virtualenv", folder / "env", folder=folder)
+    run(bin_ / "python", "-m", "pip", "install", "--quiet", *packages, folder=folder)
+    run(bin_ / "python", "-m", "pip", "check", folder=folder)
+    return bin_
+
+
+def try_library(package: Path, pins: list[str]) -> None:
+    """The library alone: the README's commands, and what it says about the other two."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        bin_ = folder / "env" / ("Scripts" if os.name == "nt" else "bin")
-        maker = "venv" if not subprocess.call([sys.executable, "-c", "import ensurepip"]) else None
-        run(sys.executable, "-m", maker or "virtualenv", folder / "env", folder=folder)
-        run(bin_ / "python", "-m", "pip", "install", "--quiet", package, *pins, folder=folder)
-        run(bin_ / "python", "-m", "pip", "check", folder=folder)
+        bin_ = install(folder, [package, *pins])
         for line in readme_commands():
             command, *rest = line.split()
             run(bin_ / command, *rest, folder=folder)
         run(bin_ / "python", "-W", "error", "-c", PYTHON, folder=folder)
+        for command, part in MISSING:
+            done = subprocess.run(
+                [bin_ / "pairlearn", command, "--help"],
+                cwd=folder, env=_environment(), capture_output=True, text=True,
+            )  # fmt: skip
+            assert done.returncode == 2 and f"pip install . {part}" in done.stderr, done
+
+
+def try_all(packages: Sequence[Path], pins: list[str]) -> None:
+    """All three: each has its commands, and the package data that they read."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        bin_ = install(folder, [*packages, *pins])
+        (folder / "items.csv").write_text("id,x\na,1\nb,2\nc,3\n")
+        for line in (
+            "pairlearn --version",
+            "pairlearn annotate init project items.csv --pairs 2 --annotators ann",
+            "pairlearn annotate status project",
+            "pairlearn bench run accuracy --datasets digits --priors 0.5 --seeds 1 --epochs 1 "
+            "--methods likelihood-abs --model linear --store runs.jsonl",
+            "pairlearn bench table accuracy --store runs.jsonl",
+        ):
+            command, *rest = line.split()
+            run(bin_ / command, *rest, folder=folder)
 
 
 def main() -> None:
-    """Try every package in the folder."""
+    """Try everything in the folder."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--versions", choices=("newest", "oldest"), default="newest")
-    told = parser.parse_args()
-    packages = sorted([*told.folder.glob("*.whl"), *told.folder.glob("*.tar.gz")])
-    if not packages:
-        sys.exit(f"{told.folder} has neither a wheel nor an sdist: run python -m build first")
-    for package in packages:
-        try_package(package.resolve(), oldest_versions() if told.versions == "oldest" else [])
-        print(f"{package.name} with the {told.versions} versions: works")
+    options = parser.parse_args()
+    wheels, archives = (
+        {path.name.split("-")[0]: path.resolve() for path in options.folder.glob(pattern)}
+        for pattern in ("*.whl", "*.tar.gz")
+    )
+    three = ("pairlearn", "pairlearn_studio", "pairlearn_bench")
+    if not {*three} <= wheels.keys() & archives.keys():
+        sys.exit(f"{options.folder} lacks a wheel or an sdist of {', '.join(three)}: make release")
+    pins = oldest_versions() if options.versions == "oldest" else []
+    for package in (wheels["pairlearn"], archives["pairlearn"]):
+        try_library(package, pins)
+        print(f"{package.name} with the {options.versions} versions: works")
+    for built in (wheels, archives):
+        try_all([built[name] for name in three], pins)
+        print(f"all three with the {options.versions} versions: work")
 
 
 if __name__ == "__main__":

@@ -18,11 +18,11 @@ import numpy as np
 from pairlearn import make_risk
 from pairlearn.estimators.population import guiding_prior
 from pairlearn.judgements import Judgements
-from pairlearn.training import Fleet, Group, Member, TestSet
 from pairlearn_bench import to_csv
 from pairlearn_bench.benchmark import Benchmark
 from pairlearn_bench.data import load
 from pairlearn_bench.data.sampling import sample_pairs, subset_at_prior
+from pairlearn_bench.fleet import Fleet, Group, Member, TestSet
 from pairlearn_bench.simulated import judge
 
 CASES = [

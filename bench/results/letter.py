@@ -20,9 +20,9 @@ import numpy as np
 
 from pairlearn import make_risk
 from pairlearn.models import MLP, make_model
-from pairlearn.training import Fleet, Group, Member, TestSet, fleet
 from pairlearn_bench.data import Dataset, as_features, load, split_indices
 from pairlearn_bench.data.sampling import sample_pairs, subset_at_prior
+from pairlearn_bench.fleet import Fleet, Group, Member, TestSet, fleet
 from pairlearn_bench.simulated import Annotator, judge, train_annotators
 
 METHODS = (

@@ -12,7 +12,14 @@ Two sets: "soft", drawn, 10 features, posteriors often near ½; and Letter, near
 Posteriors of Letter are those of a network that did not see the item, and true classes are
 drawn from them, so that an ideal annotator is ideal.
 
-    python bench/speed/annotators.py --data FOLDER --workers 16
+A crowd is a `Crowd`: who answers (`Answering` functions of posteriors), which pairs they answer,
+and how the world differs from the standard one. Rows that fail stay in the table. With --honest it
+counts instead how often crowds of honest people get a finding that accuses somebody.
+
+    python bench/speed/annotators.py --data FOLDER --jobs 16 --out annotators.csv
+    python bench/speed/annotators.py --honest 300 --jobs 16
+
+It resumes: rows that the file has are not run again.
 """
 
 from __future__ import annotations
@@ -25,6 +32,7 @@ import warnings
 from collections import defaultdict
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
@@ -107,8 +115,76 @@ def _outcomes(r: Floats, q: Floats) -> Floats:
     return np.stack([r * (1 - q), (1 - r) * q, r * q + (1 - r) * (1 - q)], 1)
 
 
+def exchanged(r: Floats, q: Floats, rng: np.random.Generator) -> Floats:
+    """Left and right exchanged."""
+    return ideal(r, q, rng) * [1, -1]
+
+
+def blurring(r: Floats, q: Floats, rng: np.random.Generator, *, sd: float) -> Floats:
+    """A spread around the honest answer, as people have one."""
+    return blurred(r, q, rng, times=1, sd=sd)
+
+
+def consistent(r: Floats, q: Floats, rng: np.random.Generator) -> Floats:
+    """Answers of one unrelated world, the same for everybody who guesses like that."""
+    other = np.random.default_rng(len(r)).beta(0.5, 0.5, (2, len(r)))
+    return blurring(other[0], other[1], rng, sd=0.05)
+
+
+def knowing_less(r: Floats, q: Floats, rng: np.random.Generator) -> Floats:
+    """Calibrated answers of people who see a part of what the class depends on."""
+    return ideal(0.4 + 0.5 * (r - 0.4), 0.4 + 0.5 * (q - 0.4), rng)
+
+
+def private(r: Floats, q: Floats, rng: np.random.Generator) -> Floats:
+    """Answers of people who know more than the features: posteriors that vary around these."""
+    known = [rng.beta(3 * p.clip(0.01, 0.99), 3 * (1 - p.clip(0.01, 0.99))) for p in (r, q)]
+    return ideal(known[0], known[1], rng)
+
+
+def judge(r: Floats, q: Floats, rng: np.random.Generator, *, bias: float) -> Floats:
+    """A language model: five levels, over-confident, with a bias to one position."""
+    s, c = confident(r, q, rng, times=2).T
+    s, c = np.clip(s, 0, 1), np.clip(c + bias + rng.normal(0, 0.1, len(c)), -1, 1)
+    return np.stack([np.round(4 * s) / 4, np.round(2 * c) / 2], 1)
+
+
+@dataclass(frozen=True)
+class Crowd:
+    """Who answers; ``alone`` tells that each pair is answered by one of them.
+
+    ``regions`` gives everybody a region of their own, by the first feature, and ``shift`` is added
+    to the log-odds of the world. ``copies`` (later, first) repeat answers.
+    """
+
+    people: tuple[Answering, ...]
+    alone: bool = False
+    regions: bool = False
+    shift: float = 0.0
+    copies: tuple[tuple[int, int], ...] = ()
+
+    def answers(self, x: Floats, r: Floats, rng: np.random.Generator) -> tuple[Any, Any, Any]:
+        """Ends, answers and annotators of all pairs of neighbouring items."""
+        from pairlearn import PairLabels
+
+        pairs, count = len(r) // 2, len(self.people)
+        whole = [answer(r[::2], r[1::2], rng) for answer in self.people]
+        for later, first in self.copies:
+            whole[later] = whole[first].copy()
+        mine = [np.arange(pairs)] * count
+        if self.alone:
+            mine = np.array_split(rng.permutation(pairs), count)
+        if self.regions:
+            mine = np.array_split(np.argsort(x[::2, 0] + x[1::2, 0]), count)
+        ends = np.arange(len(r)).reshape(-1, 2)
+        values = np.concatenate([a[rows] for a, rows in zip(whole, mine, strict=True)])
+        who = np.repeat([f"annotator {k:02}" for k in range(count)], [len(rows) for rows in mine])
+        return ends[np.concatenate(mine)], PairLabels(*values.T, noisy=True), who
+
+
 at_random = partial(guessing, share=1.0)
-CROWDS: dict[str, list[Answering]] = {
+some = partial(blurring, sd=0.08)
+_PLAIN: dict[str, list[Answering]] = {
     "ideal": [ideal],
     "five levels": [partial(rounded, levels=5)],
     "three levels": [partial(rounded, levels=3)],
@@ -125,13 +201,69 @@ CROWDS: dict[str, list[Answering]] = {
     "careful, constant, random": [ideal, constant, at_random],
     "two of four careful": [ideal, ideal, at_random, at_random],
 }
+CROWDS = {name: Crowd(tuple(people)) for name, people in _PLAIN.items()} | {
+    "3% positives": Crowd((some, some, partial(guessing, share=0.3)), shift=-5.5),
+    "one of three exchanged": Crowd((some, some, exchanged)),
+    "two who copy": Crowd((some, at_random, at_random), copies=((2, 1),)),
+    "one careful, two consistent": Crowd((some, consistent, consistent)),
+    "a region each": Crowd((some, partial(leaning, by=(0.15, 0)), at_random), regions=True),
+    "knowing less": Crowd((knowing_less, knowing_less)),
+    "private knowledge": Crowd((private, private)),
+    "20 with 15 answers each": Crowd((*[some] * 14, *[at_random] * 6), alone=True),
+    "model judges": Crowd((partial(judge, bias=0.2), partial(judge, bias=-0.1), some)),
+}
+HONEST = {
+    "honest, three": Crowd((some,) * 3),
+    "honest, alone": Crowd((some,) * 4, alone=True),
+    "honest, levels": Crowd((partial(rounded, levels=5),) * 3),
+    "honest, hard": Crowd((drawn,) * 3),
+    "honest, rare": Crowd((some,) * 3, shift=-5.5),
+    "honest, one": Crowd((ideal,)),
+}
+"""Crowds of people who answer as asked."""
+ACCUSING = {"constant-annotator", "untouched", "copied-annotator", "reversed-annotator",
+            "rival-annotators"}  # fmt: skip
 
 
-def soft(count: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
-    """Features and posteriors of the drawn set, with 40% positives."""
+def honest_crowd(job: tuple[str, int, int]) -> list[str]:
+    """Codes of findings about an honest crowd, and whether somebody is taken to guess or lean."""
+    from pairlearn.annotators import Annotators, findings
+    from pairlearn.judgements import Judgements
+
+    name, pairs, seed = job
+    crowd, rng = HONEST[name], np.random.default_rng(seed)
+    x, r = soft(2 * pairs, rng, crowd.shift)
+    ends, labels, who = crowd.answers(x, r, rng)
+    judged = Judgements.from_pairs(ends, labels, who)
+    z = np.log(r / (1 - r)) + rng.normal(0, 1, len(r))
+    codes = {finding.code for finding in findings(judged, z[ends])} & ACCUSING
+    for person in Annotators.learn(judged, z[ends]).people if len(crowd.people) > 1 else ():
+        if person.guesses - 2 * person.guesses_error > 0.15:
+            codes.add("outlying-annotator")
+        if (np.abs(person.leans) > 0.05 + 2 * person.lean_same_error).any():
+            codes.add("leaning-annotator")
+    return sorted(codes)
+
+
+def count_honest(count: int, jobs: int) -> str:
+    """Shares of honest crowds with each finding."""
+    names = list(HONEST)
+    made = [(names[k % len(names)], (60, 120, 300)[k // len(names) % 3], k) for k in range(count)]
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+        found = list(pool.map(honest_crowd, made, chunksize=4))
+    lines = [f"{count} honest crowds, {sum(map(bool, found))} with a finding"]
+    for code in sorted({code for codes in found for code in codes}):
+        where = [f"{job[0]}, {job[1]}" for job, codes in zip(made, found, strict=True)
+                 if code in codes]  # fmt: skip
+        lines.append(f"  {code}: {len(where) / count:.1%} ({'; '.join(where[:6])})")
+    return "\n".join(lines)
+
+
+def soft(count: int, rng: np.random.Generator, shift: float = 0.0) -> tuple[Floats, Floats]:
+    """Features and posteriors of the drawn set, with 40% positives unless shifted."""
     x = rng.normal(size=(count, 10))
     z = 2.4 * x[:, 0] + 1.9 * np.sin(1.5 * x[:, 1]) + 1.6 * x[:, 2] * x[:, 3]
-    return x, 1 / (1 + np.exp(-(z + 1.1 * (x[:, 4] ** 2 - 1) - 0.9)))
+    return x, 1 / (1 + np.exp(-(z + 1.1 * (x[:, 4] ** 2 - 1) - 0.9 + shift)))
 
 
 def letter_posteriors(data: str, cache: Path) -> None:
@@ -152,15 +284,16 @@ def letter_posteriors(data: str, cache: Path) -> None:
     np.savez(cache, x=x.astype(np.float32), r=r.astype(np.float64))
 
 
-def world(name: str, pairs: int, seed: int, cache: Path) -> dict[str, Any]:
+def world(name: str, pairs: int, seed: int, cache: Path, shift: float) -> dict[str, Any]:
     """Items to train on, to hold out and to test, with posteriors and classes."""
     rng = np.random.default_rng(seed)
     sizes = {"train": 2 * pairs, "held": 2 * HELD_OUT, "test": 20_000}
     if name == "soft":
-        parts = {part: soft(count, rng) for part, count in sizes.items()}
+        parts = {part: soft(count, rng, shift) for part, count in sizes.items()}
     else:
         with np.load(cache) as file:
             x, r = file["x"], file["r"]
+        r = 1 / (1 + np.exp(-shift) * (1 - r) / r.clip(1e-9))
         order, start, parts = rng.permutation(len(x)), 0, {}
         for part, count in sizes.items():
             chosen = order[start : start + count]
@@ -172,26 +305,24 @@ def run(crowd: str, name: str, pairs: int, seed: int, cache: Path) -> list[dict[
     """Fit one table in both ways, and the supervised reference."""
     import torch
 
-    from pairlearn import PairClassifier, PairLabels
+    from pairlearn import PairClassifier
 
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
-    made = world(name, pairs, seed, cache)
+    made = world(name, pairs, seed, cache, CROWDS[crowd].shift)
     x, r, y = made["train"]
     x_test, _, y_test = made["test"]
 
-    def judged(r: Floats) -> tuple[Any, Any, Any]:
-        answers = [answer(r[::2], r[1::2], made["rng"]) for answer in CROWDS[crowd]]
-        ends = np.tile(np.arange(len(r)).reshape(-1, 2), (len(answers), 1))
-        who = np.repeat([f"annotator {k}" for k in range(len(answers))], len(r) // 2)
-        return ends, PairLabels(*np.concatenate(answers).T, noisy=True), who
-
-    train, held = judged(r), judged(made["held"][1])
+    train = CROWDS[crowd].answers(x, r, made["rng"])
+    held = CROWDS[crowd].answers(made["held"][0], made["held"][1], made["rng"])
     rows = []
     for annotators in ("ideal", "auto"):
         started = time.process_time()  # other work may share the cores
         model = PairClassifier(preprocessor=x, random_state=seed, annotators=annotators)
-        model.fit(train[0], train[1], annotator=train[2])
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            model.fit(train[0], train[1], annotator=train[2])
+        codes = [w.message.finding.code for w in caught if hasattr(w.message, "finding")]
         seconds = time.process_time() - started
         accuracy = float((model.predict(x_test) == np.where(y_test, 1, -1)).mean())
         error = calibration_error(model.predict_proba(x_test)[:, 1], y_test)
@@ -199,15 +330,16 @@ def run(crowd: str, name: str, pairs: int, seed: int, cache: Path) -> list[dict[
         # Items are numbered from 0 in both tables, but they are different items.
         model.training_items_ = np.empty((0, 2), np.int64)
         estimate = model.estimate_accuracy(held[0], held[1], annotator=held[2])
-        words = "; ".join(
-            f"{annotator.name}: {annotator.words()}" for annotator in model.annotators_
-        )
-        flagged = [k for k, annotator in enumerate(model.annotators_) if not annotator.useful]
+        people = model.annotators_.people
+        words = "; ".join(f"{person.name}: {person.sentence()}" for person in people)
+        flagged = [k for k, person in enumerate(people) if not person.informative]
         rows.append(
             _row(crowd, name, pairs, seed, annotators, accuracy, error, seconds)
-            | {"value": estimate.value, "low": estimate.low, "high": estimate.high}
-            | {"range_low": estimate.plausible.low, "range_high": estimate.plausible.high}
-            | {"flagged": " ".join(map(str, flagged)), "annotators": words}
+            | {"value": estimate.value}
+            | {"low": estimate.informed.low, "high": estimate.informed.high}
+            | {"range_low": estimate.low, "range_high": estimate.high}
+            | {"flagged": " ".join(map(str, flagged)), "findings": " ".join(codes)}
+            | {"annotators": words}
         )
     if crowd == "ideal":
         model = PairClassifier(preprocessor=x, random_state=seed, labelled_weight=0.999)
@@ -281,12 +413,16 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=10, help="how many")
     parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--crowds", default=",".join(CROWDS).replace(",", ";").replace("; ", ", "))
-    parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--jobs", type=int, default=1, help="processes")
+    parser.add_argument("--honest", type=int, default=0, help="count findings in honest crowds")
     parser.add_argument("--seconds", type=float, default=np.inf, help="start nothing after this")
-    parser.add_argument("--rows", type=Path, default=Path("annotators.csv"))
+    parser.add_argument("--out", type=Path, default=Path("annotators.csv"))
     args = parser.parse_args()
+    if args.honest:
+        print(count_honest(args.honest, args.jobs))
+        return
     began = time.monotonic()
-    cache = args.rows.with_suffix(".letter.npz")
+    cache = args.out.with_suffix(".letter.npz")
     if args.data and not cache.exists():
         letter_posteriors(args.data, cache)
     crowds = list(CROWDS) if parser.get_default("crowds") == args.crowds else args.crowds.split(";")
@@ -298,14 +434,19 @@ def main() -> None:
         for name in (["soft", "letter"] if args.data else ["soft"])
     ]
     rows: list[dict[str, Any]] = []
-    with ProcessPoolExecutor(args.workers, mp_context=get_context("spawn")) as pool:
-        for done in pool.map(partial(_until, began + args.seconds), jobs):
-            rows += done
+    if args.out.exists():
+        with args.out.open(newline="") as file:
+            rows = [row | {"pairs": int(row["pairs"])} for row in csv.DictReader(file)]
+    done = {(row["crowd"], row["set"], row["pairs"], int(row["seed"])) for row in rows}
+    jobs = [job for job in jobs if job[:4] not in done]
+    with ProcessPoolExecutor(args.jobs, mp_context=get_context("spawn")) as pool:
+        for new in pool.map(partial(_until, began + args.seconds), jobs):
+            rows += new
             print(f"{len(rows)} rows", end="\r", file=sys.stderr)
-            if done:
-                _write(args.rows, rows)
+            if new:
+                _write(args.out, rows)
     rows.sort(key=lambda row: (row["set"], row["pairs"]))
-    _write(args.rows, rows)
+    _write(args.out, rows)
     print(table(rows))
 
 

@@ -3,7 +3,7 @@
     python bench/speed/compare_methods.py --data DIR [--seeds 5] [--epochs 15] [--json]
 
 2,500 pairs at prior 0.2, judged by the paper's annotator, every judgement multiplied by a draw
-from N(1, σ²), σ = 0.5, and not clipped. `compare` ranks all methods, by
+from N(1, σ²), σ = 0.5, and not clipped. `compare` ranks candidates, by
 three folds and 15 epochs, so that a table takes minutes on two cores.
 
 The intervals are about the classifiers that were trained in the folds. The truth beside them
@@ -31,7 +31,8 @@ import numpy as np
 from numpy.typing import NDArray
 from practice import PRIOR, benchmark_task
 
-from pairlearn.comparison import Decide, compare
+from pairlearn import PairClassifier
+from pairlearn.comparison import compare, default_candidates
 from pairlearn_bench.simulated import add_noise
 
 
@@ -42,10 +43,11 @@ class Truth:
         self.instances, self.positive = instances, positive
         self.right: dict[str, list[NDArray[np.bool_]]] = defaultdict(list)
 
-    def add(self, models: Mapping[str, Decide]) -> None:
+    def add(self, models: Mapping[str, PairClassifier]) -> None:
         """Record the decisions of one fold's models."""
-        for name, decide in models.items():
-            self.right[name].append((decide(self.instances) > 0) == self.positive)
+        for name, model in models.items():
+            decided = model.decision_function(self.instances) > 0
+            self.right[name].append(decided == self.positive)
 
     def of(self, name: str) -> tuple[float, float]:
         """Mean accuracy over the folds, and its standard error due to the test instances."""
@@ -62,17 +64,17 @@ def study(data: Path | None, seed: int, args: argparse.Namespace) -> dict[str, A
     x, pairs, labels, *test = benchmark_task("pendigits", data, seed, at_prior=False)
     truth = Truth(*test)
     start = time.perf_counter()
+    options = {"epochs": args.epochs, "batch_size": args.batch_size, "device": args.device}
     comparison = compare(
-        x,
+        default_candidates(risks=args.risks.split(","), random_state=seed, **options),
         pairs,
         add_noise(labels, args.sigma, seed),
-        epochs=args.epochs,
-        batch_size=args.batch_size,
+        preprocessor=x,
         folds=args.folds,
         seed=seed,
-        device=args.device,
-        after_fold=truth.add,
     )
+    for models in comparison.estimators:
+        truth.add(models)
     rows = []
     for row in comparison.rows:
         value, error = truth.of(row.name)
@@ -136,6 +138,7 @@ def main() -> None:
     parser.add_argument("--folds", type=int, default=3)
     parser.add_argument("--sigma", type=float, default=0.5)
     parser.add_argument("--device", default="auto")
+    parser.add_argument("--risks", default="likelihood-abs,sconfconfdiff-abs,confdiff-abs")
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
     studies = []

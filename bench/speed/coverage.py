@@ -1,57 +1,69 @@
-"""How often the interval of `estimate_accuracy` holds the true accuracy, and how wide it is.
+"""How often intervals of `estimate_accuracy` hold the true accuracy, and how wide they are.
 
-    python bench/speed/coverage.py [--tables 2000] [--pairs 500] [--json]
+    python bench/speed/coverage.py [--tables 1000] [--pairs 500] [--jobs 2] [--part readings]
 
-Every cell simulates tables of pairs with a calibrated annotator,
+Every table has pairs of items, an annotator who is calibrated given what that annotator knows, and
+a classifier. The truth is the accuracy on new items, which are in no pair: it is computed exactly.
 
-    logit r = μ u + logit π₊,   u ~ N(±μ/2, 1) by class, so that r = P(y=+1 | u),
+``informed``
+    The annotator sees u ~ N(±μ/2, 1) by class, and the classifier decides by what the annotator
+    sees, with errors made by flipping decisions: of both kinds (symmetric), of positive ones
+    (misses), or of negative ones (alarms), so that 2% or 12% of decisions are wrong. The column
+    ÷ ConfDiff is the width divided by that of ConfDiff's normal interval on the same tables.
+``readings``
+    The classifier uses two features, and annotators come in several sorts: they see these features
+    (features), something else (private), one of the features and something else (both), all
+    of it and more (more), or one feature only (less). The model's log-odds are those that it would
+    learn from private annotators, and the true ones for the other sorts. "logistic" is the
+    counterexample in which y ~ σ(1.2 x₁ + 2.4 x₂) and the annotator sees x₁.
+``labels``
+    The same tables with 30, 100 or 300 labelled items, beside Wilson's interval from the labels
+    alone and the normal interval of PPI++.
 
-and a classifier that sees what the annotator sees: it decides by r > ½, and errors are
-made by flipping decisions at random, of both kinds alike (symmetric), positive ones
-only (misses), or negative ones only (alarms). The rate of flips is set so that
-the probability of a wrong decision, P(h ≠ y), is 2% or 12% exactly. Decisions depend on
-the class through u alone, as those of any classifier do; one that knew more of the class
-than u tells would disagree with a calibrated annotator. 12% of misses cannot be reached
-at prior 0.1.
-
-Widths are compared with ConfDiff's normal interval on the same tables: with the prior
-that the similarities imply at priors 0.1 and 0.2, with the known prior at 0.5.
+Needs numpy, scipy and this package. One process per job, one thread each.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import math
+import os
 import time
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache, partial
+from multiprocessing import get_context
 from statistics import NormalDist
 
 import numpy as np
+from scipy.integrate import quad
+from scipy.special import expit, logit
 
 from pairlearn import PairLabels
 from pairlearn.evaluation import estimate_accuracy
+from pairlearn.evaluation.judged import proportion
 
-KINDS = ("symmetric", "misses", "alarms")
-Z = NormalDist().inv_cdf(0.975)
+Z, PHI = NormalDist().inv_cdf(0.975), NormalDist().cdf
+LABELS = (30, 100, 300)
+CHUNK = 50
+"""Tables of one task; each task has its own stream of random numbers."""
 
 
 @dataclass(frozen=True)
-class Cell:
-    """One simulated population and classifier."""
+class Flipped:
+    """A classifier that decides as the annotator would, but for flipped decisions."""
 
     separation: float
     prior: float
     error: float
     kind: str
 
-    def turned(self) -> tuple[float, float]:
+    def flips(self) -> tuple[float, float]:
         """Rates at which positive and negative decisions are flipped, for P(h ≠ y) = error."""
-        normal, prior = NormalDist(), self.prior
-        cut = -math.log(prior / (1 - prior)) / self.separation
-        missed = normal.cdf(cut - self.separation / 2)
-        alarmed = 1 - normal.cdf(cut + self.separation / 2)
+        prior = self.prior
+        cut = -logit(prior) / self.separation
+        missed = PHI(cut - self.separation / 2)
+        alarmed = 1 - PHI(cut + self.separation / 2)
         excess = self.error - prior * missed - (1 - prior) * alarmed
         # What flipping every positive, and every negative, decision adds to the error.
         by_misses = prior * (1 - missed) - (1 - prior) * alarmed
@@ -60,43 +72,19 @@ class Cell:
             return (excess / (by_misses + by_alarms),) * 2
         return (excess / by_misses, 0.0) if self.kind == "misses" else (0.0, excess / by_alarms)
 
-    def tables(self, count: int, n: int, seed: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Posteriors and decisions, each (2, n), of one table after another."""
-        rng = np.random.default_rng([seed, int(10 * self.prior), int(100 * self.error)])
-        misses, alarms = self.turned()
-        for _ in range(count):
-            y = rng.random((2, n)) < self.prior
-            u = rng.normal(np.where(y, 0.5, -0.5) * self.separation, 1)
-            r = 1 / (1 + np.exp(-self.separation * u) * (1 - self.prior) / self.prior)
-            turn = rng.random((2, n))
-            yield r, np.where(r > 0.5, turn >= misses, turn < alarms)
-
-
-@dataclass(frozen=True)
-class Row:
-    """Measurements of a cell; `above` and `below` are the shares of intervals that miss."""
-
-    separation: float
-    prior: float
-    error: float
-    kind: str
-    coverage: float
-    above: float
-    below: float
-    width: float
-    confdiff_width: float
-    ratio: float
-    limit: float
-
-
-def cells() -> Iterator[Cell]:
-    for separation in (5.0, 8.0):
-        for prior in (0.1, 0.2, 0.5):
-            for error in (0.02, 0.12):
-                for kind in KINDS:
-                    cell = Cell(separation, prior, error, kind)
-                    if max(cell.turned()) <= 1:
-                        yield cell
+    def table(self, n: int, rng: np.random.Generator) -> np.ndarray:
+        """Truth, ends of the informed interval, and the width of ConfDiff's."""
+        y = rng.random((2, n)) < self.prior
+        u = rng.normal(np.where(y, 0.5, -0.5) * self.separation, 1)
+        r = expit(self.separation * u + logit(self.prior))
+        turn, (misses, alarms) = rng.random((2, n)), self.flips()
+        h = np.where(r > 0.5, turn >= misses, turn < alarms)
+        labels = PairLabels.from_posteriors(r[0], r[1])
+        informed = estimate_accuracy(h[0] - 0.5, h[1] - 0.5, labels).informed
+        s, c = labels.to_array().T
+        known = self.prior if self.prior == 0.5 else None
+        reference = confdiff_width(s, c, h.astype(float), known)
+        return np.array([1 - self.error, informed.low, informed.high, reference])
 
 
 def confdiff_width(s: np.ndarray, c: np.ndarray, h: np.ndarray, prior: float | None) -> float:
@@ -111,59 +99,240 @@ def confdiff_width(s: np.ndarray, c: np.ndarray, h: np.ndarray, prior: float | N
     return float(2 * Z * terms.std(ddof=1) / math.sqrt(len(s)))
 
 
-def measure(cell: Cell, tables: int, n: int, seed: int) -> Row:
-    truth = 1 - cell.error
-    lows, highs, reference = np.empty((3, tables))
-    for t, (r, h) in enumerate(cell.tables(tables, n, seed)):
-        labels = PairLabels.from_posteriors(r[0], r[1])
-        estimate = estimate_accuracy(h[0] - 0.5, h[1] - 0.5, labels)
-        lows[t], highs[t] = estimate.low, estimate.high
-        reference[t] = confdiff_width(
-            labels.similarity,
-            labels.difference,
-            h.astype(float),
-            cell.prior if cell.prior == 0.5 else None,
+def flipped_cells() -> Iterator[Flipped]:
+    for separation in (5.0, 8.0):
+        for prior in (0.1, 0.2, 0.5):
+            for error in (0.02, 0.12):
+                for kind in ("symmetric", "misses", "alarms"):
+                    cell = Flipped(separation, prior, error, kind)
+                    if max(cell.flips()) <= 1:
+                        yield cell
+
+
+@cache
+def knowledge(signal: float, prior: float) -> float:
+    """κ = Var(r)/(π(1 − π)) of an annotator who sees N(±signal, 1)."""
+
+    def density(v: float) -> float:
+        r = expit(2 * signal * v + logit(prior))
+        both = [math.exp(-((v - side * signal) ** 2) / 2) for side in (1, -1)]
+        return (prior * both[0] + (1 - prior) * both[1]) / math.sqrt(2 * math.pi) * r * r
+
+    square = quad(density, -signal - 9, signal + 9)[0]
+    return (square - prior**2) / (prior * (1 - prior))
+
+
+PRIVATE = 1.5
+"""Signal of what annotators know on their own; by itself, 93.3% right for equal classes."""
+
+
+@dataclass(frozen=True)
+class World:
+    """A sort of annotator, and a classifier of a given accuracy."""
+
+    sort: str
+    prior: float
+    accuracy: float
+
+    def _cut(self, signal: float) -> float:
+        """Mean of both features above which the model's log-odds are positive, times √2."""
+        level = 0.5
+        if self.sort == "private":
+            kappa = knowledge(PRIVATE, self.prior)
+            level = (0.5 - self.prior * (1 - kappa)) / kappa
+        return float((logit(level) - logit(self.prior)) / (2 * signal))
+
+    def _right(self, signal: float) -> float:
+        cut = self._cut(signal)
+        return self.prior * PHI(signal - cut) + (1 - self.prior) * PHI(signal + cut)
+
+    @property
+    def signal(self) -> float:
+        """Signal of both features together that gives the accuracy, by bisection."""
+        low, high = 0.1, 8.0
+        for _ in range(60):
+            middle = (low + high) / 2
+            low, high = (middle, high) if self._right(middle) < self.accuracy else (low, middle)
+        return high
+
+    def items(self, size: int, rng: np.random.Generator) -> tuple[np.ndarray, ...]:
+        """Classes, the model's log-odds and the annotator's probabilities."""
+        signal = self.signal / math.sqrt(2)
+        y = rng.random(size) < self.prior
+        side = np.where(y, 1.0, -1.0)
+        one, two = rng.normal(side * signal, 1, size=(2, size))
+        own = rng.normal(side * PRIVATE, 1)
+        base = logit(self.prior)
+        posterior = expit(2 * signal * (one + two) + base)
+        if self.sort == "private":
+            kappa = knowledge(PRIVATE, self.prior)
+            learnt = self.prior * (1 - kappa) + kappa * posterior
+            return y, logit(learnt), expit(2 * PRIVATE * own + base)
+        seen = {
+            "features": 2 * signal * (one + two),
+            "both": 2 * signal * one + 2 * PRIVATE * own,
+            "more": 2 * signal * (one + two) + 2 * PRIVATE * own,
+            "less": 2 * signal * one,
+        }[self.sort]
+        return y, logit(posterior.clip(1e-15, 1 - 1e-15)), expit(seen + base)
+
+
+@dataclass(frozen=True)
+class Logistic:
+    """y ~ σ(1.2 x₁ + 2.4 x₂) with normal features; the annotator sees x₁."""
+
+    sort: str = "logistic"
+    prior: float = 0.5
+
+    @property
+    def accuracy(self) -> float:
+        """The accuracy of deciding by the true log-odds, E[σ(|z|)]."""
+        spread = math.hypot(1.2, 2.4)
+        density = NormalDist(0, spread).pdf
+        return float(2 * quad(lambda z: expit(z) * density(z), 0, 12 * spread)[0])
+
+    def items(self, size: int, rng: np.random.Generator) -> tuple[np.ndarray, ...]:
+        """Classes, the model's log-odds and the annotator's probabilities."""
+        x = rng.normal(size=(2, size))
+        z = 1.2 * x[0] + 2.4 * x[1]
+        nodes, weights = np.polynomial.hermite_e.hermegauss(60)
+        seen = expit(1.2 * x[0][:, None] + 2.4 * nodes) @ weights / weights.sum()
+        return rng.random(size) < expit(z), z, seen
+
+
+def bracket_table(world: World | Logistic, n: int, rng: np.random.Generator) -> np.ndarray:
+    """Truth, then ends of the informed interval, the independent one, and the bracket."""
+    _, z, r = world.items(2 * n, rng)
+    estimate = estimate_accuracy(z[:n], z[n:], PairLabels.from_posteriors(r[:n], r[n:]))
+    parts = (estimate.informed, estimate.independent, estimate)
+    return np.array([world.accuracy, *(x for part in parts for x in (part.low, part.high))])
+
+
+def labelled_table(
+    labels: int, world: World | Logistic, n: int, rng: np.random.Generator
+) -> np.ndarray:
+    """Truth, then ends of ours, Wilson's and PPI++'s normal interval."""
+    y, z, r = world.items(2 * n + labels, rng)
+    pair = PairLabels.from_posteriors(r[:n], r[n : 2 * n])
+    known = z[2 * n :], y[2 * n :]
+    ours = estimate_accuracy(z[:n], z[n : 2 * n], pair, labelled=known)
+    right = ((known[0] > 0) == known[1]).astype(float)
+    share = right.mean()
+    wilson = proportion(share, share * (1 - share) / labels, labels, Z)
+    normal = normal_interval(right, expit(abs(known[0])), expit(abs(z[: 2 * n])))
+    return np.array([world.accuracy, ours.low, ours.high, wilson.low, wilson.high, *normal])
+
+
+def normal_interval(
+    right: np.ndarray, guess: np.ndarray, others: np.ndarray
+) -> tuple[float, float]:
+    """PPI++ with a normal interval, as published: the variance of the predictions is pooled."""
+    m, n = len(right), len(others)
+    spread = np.concatenate([guess, others]).var(ddof=1)
+    covariance = np.mean((right - right.mean()) * (guess - guess.mean()))
+    tuning = min(max(covariance / spread / (1 + m / n), 0.0), 1.0)
+    value = right.mean() + tuning * (others.mean() - guess.mean())
+    variance = (right - tuning * guess).var() / m + tuning**2 * others.var() / n
+    return value - Z * math.sqrt(variance), value + Z * math.sqrt(variance)
+
+
+Draw = Callable[[int, np.random.Generator], np.ndarray]
+
+
+def chunk(task: tuple[int, Draw, int, int, int]) -> tuple[int, np.ndarray]:
+    """Rows of some tables of a cell."""
+    cell, draw, tables, n, seed = task
+    rng = np.random.default_rng([seed, cell])
+    return cell, np.stack([draw(n, rng) for _ in range(tables)])
+
+
+def simulate(draws: list[Draw], tables: int, n: int, jobs: int) -> list[np.ndarray]:
+    """Rows of all tables of every cell, in processes."""
+    sizes = [min(CHUNK, tables - start) for start in range(0, tables, CHUNK)]
+    tasks = [(c, d, size, n, s) for c, d in enumerate(draws) for s, size in enumerate(sizes)]
+    rows: list[list[np.ndarray]] = [[] for _ in draws]
+    for threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ.setdefault(threads, "1")
+    with get_context("spawn").Pool(jobs) as pool:
+        for cell, some in pool.imap(chunk, tasks):
+            rows[cell].append(some)
+    return [np.concatenate(some) for some in rows]
+
+
+def held(rows: np.ndarray) -> list[tuple[float, float]]:
+    """Coverage and mean width of each interval; columns are the truth, then pairs of ends."""
+    truth, ends = rows[:, :1], rows[:, 1:].reshape(len(rows), -1, 2)
+    covered = (ends[:, :, 0] <= truth) & (truth <= ends[:, :, 1])
+    return list(zip(covered.mean(0), (ends[:, :, 1] - ends[:, :, 0]).mean(0), strict=True))
+
+
+def worlds() -> list[World | Logistic]:
+    """Sorts of annotators at three accuracies for nearly equal classes, and a rare class."""
+    sorts = ("features", "private", "both", "more", "less")
+    near = [World(sort, 0.4, accuracy) for sort in sorts for accuracy in (0.8, 0.95, 0.98)]
+    rare = [World(sort, 0.1, 0.95) for sort in sorts]
+    return [*near, *rare, World("private", 0.5, 0.95), Logistic()]
+
+
+def report_informed(options: argparse.Namespace) -> None:
+    cells = list(flipped_cells())
+    rows = simulate([cell.table for cell in cells], options.tables, options.pairs, options.jobs)
+    print("  μ  prior error  kind       coverage  width  ÷ ConfDiff")
+    covered = []
+    for cell, some in zip(cells, rows, strict=True):
+        ((coverage, width),) = held(some[:, :3])
+        covered.append(coverage)
+        print(
+            f"{cell.separation:3g}  {cell.prior:<5g} {cell.error:<5g}  {cell.kind:<9}  "
+            f"{coverage:8.3f}  {width:.4f}  {width / some[:, 3].mean():9.2f}"
         )
-    above, below = float((truth < lows).mean()), float((truth > highs).mean())
-    width, wide = float((highs - lows).mean()), float(reference.mean())
-    limit = 1.05 if cell.prior < 0.5 else 0.35 if cell.error < 0.1 else 0.75
-    return Row(
-        **asdict(cell),
-        coverage=1 - above - below,
-        above=above,
-        below=below,
-        width=width,
-        confdiff_width=wide,
-        ratio=width / wide,
-        limit=limit,
-    )
+    print(f"{len(cells)} settings: coverage {min(covered):.3f} to {max(covered):.3f}")
+
+
+def report_readings(options: argparse.Namespace) -> None:
+    cells = worlds()
+    draws: list[Draw] = [partial(bracket_table, world) for world in cells]
+    rows = simulate(draws, options.tables, options.pairs, options.jobs)
+    print("                            informed        independent     bracket")
+    print("annotator  prior  accuracy  covers  width   covers  width   covers  width")
+    for world, some in zip(cells, rows, strict=True):
+        numbers = "   ".join(f"{coverage:.3f}   {width:.3f}" for coverage, width in held(some))
+        print(f"{world.sort:<9}  {world.prior:<5g}  {world.accuracy:.3f}     {numbers}")
+
+
+def report_labels(options: argparse.Namespace) -> None:
+    cells = [(world, labels) for world in worlds() for labels in LABELS]
+    draws: list[Draw] = [partial(labelled_table, labels, world) for world, labels in cells]
+    rows = simulate(draws, options.tables, options.pairs, options.jobs)
+    print("                                    ours             Wilson   PPI++, normal")
+    print("annotator  prior  accuracy  labels  covers  ÷ Wilson  covers   covers")
+    least, most = 1.0, 0.0
+    for (world, labels), some in zip(cells, rows, strict=True):
+        (ours, width), (wilson, reference), (normal, _) = held(some)
+        least, most = min(least, ours), max(most, width / reference)
+        print(
+            f"{world.sort:<9}  {world.prior:<5g}  {world.accuracy:.3f}     {labels:>6}  "
+            f"{ours:.3f}   {width / reference:.3f}     {wilson:.3f}    {normal:.3f}"
+        )
+    print(f"ours: coverage at least {least:.3f}, width at most {most:.3f} times Wilson's")
+
+
+PARTS = {"informed": report_informed, "readings": report_readings, "labels": report_labels}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--tables", type=int, default=2000)
+    parser.add_argument("--tables", type=int, default=1000)
     parser.add_argument("--pairs", type=int, default=500)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--part", choices=[*PARTS, "all"], default="all")
     options = parser.parse_args()
-    start, rows = time.perf_counter(), []
-    if not options.json:
-        print("  μ  prior error  kind       coverage  width  ÷ ConfDiff  at most")
-    for cell in cells():
-        row = measure(cell, options.tables, options.pairs, options.seed)
-        rows.append(row)
-        if not options.json:
-            print(
-                f"{row.separation:3g}  {row.prior:<5g} {row.error:<5g}  {row.kind:<9}  "
-                f"{row.coverage:8.4f}  {row.width:.4f}  {row.ratio:10.2f}  {row.limit:7g}",
-                flush=True,
-            )
-    if options.json:
-        print(json.dumps([asdict(row) for row in rows], indent=2))
-    else:
-        covered = [row.coverage for row in rows]
-        print(f"coverage {min(covered):.4f} to {max(covered):.4f}", end=", ")
-        print(f"{time.perf_counter() - start:.0f} s for {len(rows)} × {options.tables} tables")
+    for part, report in PARTS.items():
+        if options.part in (part, "all"):
+            start = time.perf_counter()
+            print(f"{part}: {options.tables} tables of {options.pairs} pairs")
+            report(options)
+            print(f"{time.perf_counter() - start:.0f} s, {options.jobs} jobs\n", flush=True)
 
 
 if __name__ == "__main__":

@@ -29,10 +29,11 @@ from torch.utils.data import DataLoader, Dataset
 
 from pairlearn import PairLabels, make_risk
 from pairlearn.models import make_model
-from pairlearn.training import Fleet, Group, Member, choose_device
+from pairlearn.training import choose_device
 from pairlearn_bench.data import as_features, get_spec, load
 from pairlearn_bench.data.sampling import sample_pairs
 from pairlearn_bench.execute import MEMBERS_ON_CPU, plan_fleets
+from pairlearn_bench.fleet import Fleet, Group, Member
 from pairlearn_bench.runs import Run
 
 METHODS = [

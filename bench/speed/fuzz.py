@@ -2,11 +2,12 @@
 
     python bench/speed/fuzz.py --seconds 240 [READER ...]
 
-Needs ``pip install ".[fuzz]"`` in a clone (Linux). The readers are those of ``tests/fuzz``.
-Each runs in a process of its own, with bounds on memory and on the time of an input, from
-the inputs kept in ``tests/fuzz/corpus``; what it finds is left in ``--work``. An input
-that fails is printed with its file: fix the reader, and add the file to the corpus, where
-``tests/test_fuzz.py`` replays it.
+Needs ``pip install ".[fuzz]"`` in a clone (Linux). The readers are those of ``tests/fuzz``,
+``studio/tests/fuzz_studio`` and ``bench/tests/fuzz_bench``.
+Each runs in a process of its own, with bounds on memory and on the time of an input, from the
+inputs kept in the ``corpus`` of its folder; what it finds is left in ``--work``. An input that
+fails is printed with its file: fix the reader, and add the file to the corpus, where the tests
+replay it.
 """
 
 from __future__ import annotations
@@ -22,20 +23,23 @@ import sys
 import tempfile
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-HARNESSES = ROOT / "tests" / "fuzz"
-CORPUS = HARNESSES / "corpus"
+ROOT = Path(__file__).resolve().parents[2]
+HARNESSES = [
+    *(ROOT / "tests" / "fuzz", ROOT / "studio" / "tests" / "fuzz_studio"),
+    ROOT / "bench" / "tests" / "fuzz_bench",
+]
+CORPORA = {path.name: path for place in HARNESSES for path in (place / "corpus").iterdir()}
 MEMORY = 3 << 30
 SECONDS_PER_INPUT = 30
 TRACED = [
-    *("pairlearn", "csv", "json", "ast", "tokenize"),
+    *("pairlearn", "pairlearn_studio", "pairlearn_bench", "csv", "json", "ast", "tokenize"),
     *("numpy.lib.format", "zipfile", "safetensors"),
 ]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("readers", nargs="*", default=readers())
+    parser.add_argument("readers", nargs="*", default=sorted(CORPORA))
     parser.add_argument("--seconds", type=int, default=60, help="for each reader")
     parser.add_argument("--seed", type=int, default=0, help="0: another one each time")
     parser.add_argument("--work", type=Path, help="where new inputs are left; a temporary folder")
@@ -47,10 +51,6 @@ def main() -> None:
     failed = [name for name in args.readers if not run(name, work, args.seconds, args.seed)]
     if failed:
         sys.exit(f"failed: {', '.join(failed)}; the inputs are in {work}")
-
-
-def readers() -> list[str]:
-    return sorted(path.name for path in CORPUS.iterdir())
 
 
 def run(name: str, work: Path, seconds: int, seed: int) -> bool:
@@ -85,8 +85,10 @@ def fuzz(name: str, work: Path, seconds: int, seed: int) -> None:
     """Hand over to atheris, which ends the process."""
     import atheris
 
-    sys.path[:0] = [str(HARNESSES.parent), str(ROOT / "src")]
+    sys.path[:0] = [str(place.parent) for place in HARNESSES]
     with atheris.instrument_imports(include=TRACED, enable_loader_override=False):
+        for place in HARNESSES:
+            importlib.import_module(place.name)
         harness = importlib.import_module("fuzz").READERS[name]
     inputs = work / name
     inputs.mkdir(parents=True, exist_ok=True)
@@ -106,7 +108,7 @@ def fuzz(name: str, work: Path, seconds: int, seed: int) -> None:
     ]
     mutate = harness.mutate
     extra = {} if mutate is None else {"custom_mutator": mutator(atheris, mutate)}
-    folders = [str(inputs), str(CORPUS / name)]
+    folders = [str(inputs), str(CORPORA[name])]
     atheris.Setup([name, *options, *folders], harness.one_input, **extra)
     atheris.Fuzz()
 

@@ -19,7 +19,7 @@ import torch
 from sklearn.neural_network import MLPClassifier
 
 from pairlearn import Judgements, PairClassifier
-from pairlearn.kinds import kind
+from pairlearn.judgements.kinds import kind
 from pairlearn_bench.data import as_features, load
 
 ITEMS = 2000

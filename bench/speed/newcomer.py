@@ -25,7 +25,7 @@ from typer.testing import CliRunner
 
 from pairlearn import PairClassifier, PairLabels
 from pairlearn.cli import app
-from pairlearn.tables import ItemTable, PairTable, read_items, write_items, write_pairs
+from pairlearn.io import ItemTable, PairTable, read_items, write_items, write_pairs
 
 Floats = NDArray[np.float64]
 FEATURES = 5

@@ -4,11 +4,11 @@
     python bench/speed/scaling.py workers [--out bench/results/scaling/workers.csv]
     python bench/speed/scaling.py model [--folder bench/results/scaling] [--json]
 
-`pairs` fits the linear model for one epoch, in memory and from the file, each fit in a process
-of its own. `workers` runs twelve trainings of the digits grid in one and in two processes, and
-one training under torchrun with one and with two ranks. Both add rows to a CSV file. `model`
-reads these files, takes the least of repeated measurements, fits a line to them without the
-held-out points, and prints its error at those.
+`pairs` fits the linear model for one epoch, each fit in a process of its own. `workers` runs
+twelve trainings of the digits grid in one and in two processes, and one training under torchrun
+with one and with two ranks. Both add rows to a CSV file. `model` reads these files, takes the
+least of repeated measurements, fits a line to them without the held-out points, and prints its
+error at those.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import argparse
 import csv
 import json
 import os
+import resource
 import subprocess
 import sys
 import tempfile
@@ -26,13 +27,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from streaming import peak_mib
 
 ITEMS, FEATURES, ROW_GROUP = 200_000, 16, 131_072
-MOST_IN_MEMORY, LEAST_STREAMED, MOST_REPEATED = 10**7, 10**5, 10**6
-FULL = 10**7
-"""From so many pairs on a streamed fit has all its blocks in memory, and grows no more."""
-HELD_OUT_PAIRS = 3 * 10**7
+MOST_REPEATED = 10**6
 HELD_OUT_MODELS = {
     "linear, CPU": 600,
     "mlp, CPU": 60,
@@ -52,7 +49,7 @@ Points = dict[int, float]
 def write_tables(folder: Path, pairs: int) -> None:
     """Items, and pairs judged by a known posterior, a row group at a time."""
     from pairlearn import PairLabels
-    from pairlearn.tables import open_rows
+    from pairlearn.io import open_rows
 
     rng = np.random.default_rng(0)
     x = rng.normal(size=(ITEMS, FEATURES)).astype(np.float32)
@@ -72,7 +69,7 @@ def write_tables(folder: Path, pairs: int) -> None:
 def fit_in_memory(folder: Path) -> Row:
     """Read both tables, then train."""
     from pairlearn.estimators import PairClassifier
-    from pairlearn.tables import read_items, read_pairs
+    from pairlearn.io import read_items, read_pairs
 
     start = time.perf_counter()
     table = read_pairs(folder / "pairs.parquet")
@@ -85,20 +82,9 @@ def fit_in_memory(folder: Path) -> Row:
     return measurements(classifier, read, time.perf_counter() - start)
 
 
-def fit_streamed(folder: Path) -> Row:
-    """Survey the file, then train from it."""
-    from pairlearn.estimators import PairClassifier
-    from pairlearn.estimators.files import PairFile
-    from pairlearn.estimators.streams import fit_table, survey_for
-    from pairlearn.tables import read_items
-
-    start = time.perf_counter()
-    classifier = PairClassifier(model="linear", epochs=1, random_state=0, device="cpu")
-    file = PairFile(folder / "pairs.parquet", read_items(folder / "items.npy", mapped=True))
-    table = survey_for(classifier, file, folder)
-    read = time.perf_counter() - start
-    fit_table(classifier, table)
-    return measurements(classifier, read, time.perf_counter() - start)
+def peak_mib() -> float:
+    """Peak memory of this process."""
+    return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1)
 
 
 def measurements(classifier: Any, read: float, total: float) -> Row:
@@ -114,18 +100,14 @@ def measurements(classifier: Any, read: float, total: float) -> Row:
 
 
 def measure_pairs(sizes: Iterable[int], repeats: int, out: Path) -> None:
-    fits = {"memory": fit_in_memory, "stream": fit_streamed}
     for pairs in sizes:
-        kinds = ["memory"] * (pairs <= MOST_IN_MEMORY) + ["stream"] * (pairs >= LEAST_STREAMED)
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
             write_tables(folder, pairs)
             file_mib = (folder / "pairs.parquet").stat().st_size / 2**20
             for _ in range(repeats if pairs <= MOST_REPEATED else 1):
-                for kind in kinds:
-                    row = {"kind": kind, "pairs": pairs, "file_mib": round(file_mib, 2)}
-                    row |= apart(fits[kind].__name__, str(folder))
-                    add_row(out, row)
+                row = {"pairs": pairs, "file_mib": round(file_mib, 2)}
+                add_row(out, row | apart("fit_in_memory", str(folder)))
 
 
 # --- workers --------------------------------------------------------------------------------
@@ -227,7 +209,7 @@ def line(points: Points) -> tuple[float, float]:
     return float(a), float(b)
 
 
-def checked(points: Points, held_out: int) -> Row:
+def checked(points: Points, held_out: int = 0) -> Row:
     """The line without the held-out point, and its prediction there."""
     a, b = line({n: value for n, value in points.items() if n != held_out})
     row = {"fixed": a, "each": b}
@@ -241,12 +223,8 @@ def checked(points: Points, held_out: int) -> Row:
 def cost_model(folder: Path) -> dict[str, Row]:
     """Every line: fits over pairs, steps and memory of fleets over models."""
     lines = {}
-    for kind in ("stream", "memory"):
-        for key in ("read_seconds", "epoch_seconds", "total_seconds", "cpu_seconds", "peak_mib"):
-            points = least(folder / "pairs.csv", "pairs", {"kind": kind}, key)
-            if (kind, key) == ("stream", "peak_mib"):
-                points = {n: value for n, value in points.items() if n >= FULL}
-            lines[f"{kind} {key}"] = checked(points, HELD_OUT_PAIRS)
+    for key in ("read_seconds", "epoch_seconds", "total_seconds", "cpu_seconds", "peak_mib"):
+        lines[f"pairs: {key}"] = checked(least(folder / "pairs.csv", "pairs", {}, key))
     for fleet, held_out in HELD_OUT_MODELS.items():
         for key in ("ms_per_step", "cpu_ms_per_step", "memory_gib"):
             points = least(folder / "fleets.csv", "models", {"what": fleet}, key)
@@ -259,7 +237,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("what", choices=("pairs", "workers", "model", "call"))
     parser.add_argument("words", nargs="*", help=argparse.SUPPRESS)
-    parser.add_argument("--sizes", default="1e3,1e4,1e5,1e6,1e7,3e7,1e8")
+    parser.add_argument("--sizes", default="1e3,1e4,1e5,1e6,1e7")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--out", type=Path)
     parser.add_argument("--folder", type=Path, default=FOLDER)
@@ -267,10 +245,9 @@ def main() -> None:
     args = parser.parse_args()
     if args.what == "call":
         name, argument = args.words
-        functions: Any = {"run_grid": run_grid}
-        functions |= {
+        functions: Any = {
+            "run_grid": run_grid,
             "fit_in_memory": lambda folder: fit_in_memory(Path(folder)),
-            "fit_streamed": lambda folder: fit_streamed(Path(folder)),
         }
         print(json.dumps(functions[name](argument)))
     elif args.what == "model":

@@ -28,8 +28,9 @@ import numpy as np
 from scaling import add_row, line
 
 from pairlearn import PairLabels, make_risk
-from pairlearn.training import Fleet, Group, Member, choose_device
+from pairlearn.training import choose_device
 from pairlearn_bench.data.sampling import sample_pairs
+from pairlearn_bench.fleet import Fleet, Group, Member
 
 METHODS = [
     f"{family}-{correction}"

@@ -6,7 +6,7 @@ Two processes run side by side and are looked at from a third, every five second
 (resident set) and open files.
 
 - *worker*: simulates a table, fits it with checkpoints, saves and loads the model, evaluates
-  it, predicts a file, streams a fit from Parquet, trains a small grid into a run store;
+  it, predicts a file, trains a small grid into a run store;
   again and again, in one process.
 - *studio*: the server, with ten annotators who answer all the time, and whose pages are
   reopened every minute.
@@ -66,9 +66,9 @@ def work(folder: Path, seconds: float) -> int:
     """Repeat everything that a user does, in this process; return the number of rounds."""
     import numpy as np
 
-    from pairlearn.estimators import PairClassifier, fit_file, predict_file
+    from pairlearn.estimators import PairClassifier, predict_file
+    from pairlearn.io import read_pairs, write_items, write_pairs
     from pairlearn.simulation import simulate
-    from pairlearn.tables import read_pairs, write_items, write_pairs
     from pairlearn.training import Checkpoint
     from pairlearn_bench import GRIDS, RunStore
     from pairlearn_bench.execute import execute
@@ -90,7 +90,6 @@ def work(folder: Path, seconds: float) -> int:
         loaded = PairClassifier.load(folder / "model")
         loaded.evaluate(ends, read_pairs(pairs).labels())
         predict_file(loaded, folder / "items.csv", folder / "predictions.csv")
-        fit_file(PairClassifier(model="linear", epochs=2, random_state=0), items, pairs)
         grid = GRIDS["accuracy"].select(
             datasets=["digits"], seeds=[0], priors=[0.2], epochs=2, model="linear",
             methods=["likelihood-abs", "supervised"],

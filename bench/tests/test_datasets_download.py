@@ -181,7 +181,7 @@ def test_nothing_is_kept_of_a_damaged_archive(pmu, cache):
 def test_without_pillow(pmu, monkeypatch):
     monkeypatch.setitem(sys.modules, "PIL.Image", None)
     monkeypatch.setattr(sources, "urlopen", None)  # it says so before the download
-    with pytest.raises(ImportError, match=r'needs Pillow: .*pip install "\.\[data\]"'):
+    with pytest.raises(ImportError, match=r'needs Pillow: .*pip install "\.\[images\]"'):
         load(pmu[0])
 
 

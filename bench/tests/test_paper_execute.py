@@ -23,13 +23,13 @@ import pairlearn
 from pairlearn import make_risk
 from pairlearn.models import make_model
 from pairlearn.randomness import normal, permutation, stream
-from pairlearn.training import Fleet
 from pairlearn_bench import GRIDS, Run, RunStore
 from pairlearn_bench import benchmark as trainer
 from pairlearn_bench import execute as module
 from pairlearn_bench.data import Dataset, as_features, get_spec, load, split_indices
 from pairlearn_bench.data.sampling import sample_pairs, subset_at_prior
 from pairlearn_bench.execute import Checkpoints, execute, plan_fleets
+from pairlearn_bench.fleet import Fleet
 
 SUBSETS = ("paper", "stratified", "paper_shifted", "stratified_shifted")
 ACCURACIES = {*SUBSETS, *(f"annotator_{name}" for name in SUBSETS)}
@@ -221,7 +221,7 @@ def test_every_run_has_a_result_and_repeats(tiny):
 def test_a_result_does_not_depend_on_the_other_runs(monkeypatch):
     """What is left after a kill must come out as it would have: to the last bit."""
     monkeypatch.setattr(trainer, "Fleet", Exact)
-    monkeypatch.setitem(pairlearn.models._FLAT, "mlp", ((40, 40), "input"))
+    monkeypatch.setitem(pairlearn.models.PERCEPTRONS, "mlp", ((40, 40), "input"))
     mixed = [replace(run, model="mlp") for run in dict.fromkeys(MIXED) if run.model == "linear"]
     everything = results(mixed)
     shuffled = random.Random(0).sample(mixed, len(mixed))

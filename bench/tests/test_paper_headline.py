@@ -15,7 +15,7 @@ from pairlearn_bench.store import Source, read_sources
 from paper_results import accurate, call, made_up, write_store
 
 ROOT = Path(__file__).parents[2]
-RESULTS = ROOT / "results"
+RESULTS = ROOT / "bench" / "results"
 PAGES = [ROOT / "README.md", RESULTS / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
@@ -157,27 +157,28 @@ docs/guides/prior.md: in {n[noisy]} cells, by {by[noisy]}
 
 docs/protocol.md: {n[same]} accuracy cells do ({share[same]:.1%})
 
-results/README.md: | accuracy | {n[same]} ({share[same]:.1%}) |
+bench/results/README.md: | accuracy | {n[same]} ({share[same]:.1%}) |
 
-results/README.md: | robustness, copies left out | {n[noisy_same]} ({share[noisy_same]:.1%}) |
+bench/results/README.md: | robustness, copies left out | {n[noisy_same]} ({share[noisy_same]:.1%}) |
 
-results/README.md: in all {paper.holds} accuracy cells (6 sets × 3 priors, paper subset), by
+bench/results/README.md: in all {paper.holds} accuracy cells (6 sets × 3 priors, paper subset), by
 {paper.least:.3f} ({least[paper]}) to {paper.most:.3f} ({most[paper]}), {paper.mean:.3f} on average
 
-results/README.md: in all {noisy_paper.holds} robustness cells, by {by[noisy_paper]}
+bench/results/README.md: in all {noisy_paper.holds} robustness cells, by {by[noisy_paper]}
 
-results/README.md: in all {own.holds} cells by {by[own]}
+bench/results/README.md: in all {own.holds} cells by {by[own]}
 
-results/README.md: ({labels.mean:.4f}; from {labels.least:.3f} on {least[labels]} to
+bench/results/README.md: ({labels.mean:.4f}; from {labels.least:.3f} on {least[labels]} to
 {labels.most:+.3f} on {most[labels]}; ahead in {labels.holds})
 
-results/README.md: in {n[noisy]} cells (six sets, five σ), by {by[noisy]}
+bench/results/README.md: in {n[noisy]} cells (six sets, five σ), by {by[noisy]}
 
-results/README.md: in {n[limited]} cells (six sets, three priors, ten fractions), by {won:.3f} to
+bench/results/README.md: in {n[limited]} cells (six sets, three priors, ten fractions), by
+{won:.3f} to
 {limited.most:.3f}. In the other two it is behind by {first:.3f} (Kuzushiji-MNIST at .8) and
 {second:.3f} (Optdigits at .2)
 
-results/README.md: ahead in {n[limited]} cells with 10% to 100% of the pairs, and three of its
+bench/results/README.md: ahead in {n[limited]} cells with 10% to 100% of the pairs, and three of its
 {alone.cells} runs ended with a class mirrored. Guided it is ahead in {n[guided]} cells (five of the
 sets), and none of its {mirrored.cells} runs ended so
 """

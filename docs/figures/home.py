@@ -86,10 +86,10 @@ def plot_scores(items: list[tuple[float, bool]], ax: Axes) -> Axes:
 
 def plot_accuracy(estimates: dict[str, Any], truth: float, ax: Axes) -> Axes:
     """The estimates without labels, and the accuracy by the true classes."""
-    sure, wide = estimates["accuracy"], estimates["plausible"]
+    accuracy = estimates["accuracy"]
     rows = (
-        (2, wide, GREY, "if the doctors may be twice too sure or half as sure"),
-        (1, sure, GREEN, "if they are right as often as they say"),
+        (2, accuracy["independent"], GREY, "if their mistakes are unrelated to the model's"),
+        (1, accuracy["informed"], GREEN, "if they knew everything that the model uses"),
     )
     for height, limits, color, text in rows:
         low, high = limits["low"], limits["high"]
@@ -99,7 +99,7 @@ def plot_accuracy(estimates: dict[str, Any], truth: float, ax: Axes) -> Axes:
         crossed = high < truth < high + 0.018  # the line would run through the number
         place = (high, height - 0.22) if crossed else (high + 0.001, height)
         ax.text(*place, f"{high:.3f}", ha="center" if crossed else "left", va="center")
-    ax.plot(sure["value"], 1, "o", color="black", ms=4)
+    ax.plot(accuracy["informed"]["value"], 1, "o", color="black", ms=4)
     ax.axvline(truth, ymax=0.8, color="black", lw=1)
     ax.text(truth - 0.002, 0.2, f"by the true classes: {truth:.3f}", ha="right", va="center")
     ax.set(xlim=(0.85, 1.005), ylim=(0, 2.7), yticks=[], xlabel="accuracy, found without labels")

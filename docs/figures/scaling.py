@@ -14,22 +14,20 @@ import numpy as np
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
-from pairlearn.style import BLUE, GREEN, ORANGE, PURPLE, STYLE, YELLOW
+from pairlearn.style import GREEN, ORANGE, PURPLE, STYLE, YELLOW
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "bench" / "speed"))
 
-from scaling import FOLDER, FULL, HELD_OUT_MODELS, HELD_OUT_PAIRS, Points, least, line  # noqa: E402
+from scaling import FOLDER, HELD_OUT_MODELS, Points, least, line  # noqa: E402
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-def plot_line(
-    ax: Axes, points: Points, held_out: int, color: str, label: str, start: int = 1
-) -> Axes:
-    """Measured points, the line through those from start on, and the held-out one, hollow."""
-    fitted = {n: value for n, value in points.items() if n >= start and n != held_out}
+def plot_line(ax: Axes, points: Points, held_out: int, color: str, label: str) -> Axes:
+    """Measured points, the line through them, and the held-out one, hollow."""
+    fitted = {n: value for n, value in points.items() if n != held_out}
     a, b = line(fitted)
     n = np.geomspace(min(fitted), max(fitted), 100)
     ax.plot(n, a + b * n, color=color, lw=1)
@@ -44,10 +42,8 @@ def plot_line(
 
 def plot_pairs(ax: Axes, key: str) -> Axes:
     """A column of pairs.csv over the number of pairs."""
-    for kind, color, label in (("memory", ORANGE, "in memory"), ("stream", BLUE, "streamed")):
-        points = least(FOLDER / "pairs.csv", "pairs", {"kind": kind}, key)
-        start = FULL if (kind, key) == ("stream", "peak_mib") else 1
-        plot_line(ax, points, HELD_OUT_PAIRS, color, label, start)
+    points = least(FOLDER / "pairs.csv", "pairs", {}, key)
+    plot_line(ax, points, 0, ORANGE, "linear model")
     ax.set_xlabel("pairs")
     return ax
 
@@ -81,8 +77,8 @@ def draw_curves() -> Figure:
     memory.set_yticks([500, 1000, 2000, 4000], ["500", "1,000", "2,000", "4,000"])
     memory.minorticks_off()
     plot_fleets(fleets).set_title("a step of a fleet")
+    fleets.plot([], [], "D", ms=6, color="0.3", mfc="white", mew=1.4, label="held out")
     for ax in (seconds, memory, fleets):
-        ax.plot([], [], "D", ms=6, color="0.3", mfc="white", mew=1.4, label="held out")
         ax.legend(fontsize=7, loc="upper left")
     return figure
 

@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, Rectangle
 
 from pairlearn import PairLabels, PairLikelihood
-from pairlearn.annotators import Crowd
+from pairlearn.annotators import Annotators
 from pairlearn.check import plot_plane
 from pairlearn.judgements import Judgements
 from pairlearn.report.figures import plot_annotators
@@ -296,9 +296,13 @@ def draw_annotators() -> Figure:
     }
     answers = np.concatenate([answer.clip([0, -1], [1, 1]) for answer in crowd_answers.values()])
     ends = np.tile(np.arange(400).reshape(-1, 2), (len(crowd_answers), 1))
-    crowd = Crowd.of(Judgements.from_pairs(ends, answers, np.repeat(list(crowd_answers), 200)))
+    learnt = Annotators.learn(
+        Judgements.from_pairs(ends, answers, np.repeat(list(crowd_answers), 200))
+    )
     figure = Figure((5.2, 3.2), layout="constrained")
-    plot_annotators([crowd.manners[name] for name in crowd_answers], figure.subplots())
+    plot_annotators(
+        [p for name in crowd_answers for p in [learnt.find(name)] if p], figure.subplots()
+    )
     return figure
 
 

@@ -6,8 +6,9 @@ Held-out judgements tell how accurate a classifier is although no class is known
 classifiers here point in more and more wrong directions: the estimate from 500 judged pairs, with
 its 95% interval, against the accuracy by the true classes.
 
-The annotator in this example is calibrated: right as often as it says. The estimate is the
-accuracy as the annotator sees it.
+The annotator in this example is calibrated, and sees what the classifiers use. This is the
+informed reading of the answers; see the last page of this gallery for annotators who see something
+else.
 """
 
 import matplotlib.pyplot as plt
@@ -24,7 +25,7 @@ truth, estimates = [], []
 for angle in np.linspace(0, 1.6, 9):
     z = (x - [0.2, 0]) @ [np.cos(angle), np.sin(angle)]
     truth.append(np.mean((z > 0) == made.positive))
-    estimates.append(estimate_accuracy(z[made.pairs.left], z[made.pairs.right], labels))
+    estimates.append(estimate_accuracy(z[made.pairs.left], z[made.pairs.right], labels).informed)
 
 value, low, high = np.array([(e.value, e.low, e.high) for e in estimates]).T
 fig, ax = plt.subplots(figsize=(4.2, 3.8), layout="constrained")

@@ -16,8 +16,8 @@ import pyarrow.parquet as pq
 import pytest
 
 ROOT = Path(__file__).parents[2]
-DOCS, PAPER = ROOT / "docs", ROOT / "results" / "paper"
-PUBLISHED = ROOT / "src" / "pairlearn" / "paper" / "published"
+DOCS, PAPER = ROOT / "docs", ROOT / "bench" / "results" / "paper"
+PUBLISHED = ROOT / "bench" / "src" / "pairlearn_bench" / "published"
 DATASETS = {
     "MNIST": "mnist",
     "Kuzushiji-MNIST": "kmnist",
@@ -171,7 +171,7 @@ def test_the_non_negative_member_as_a_training_loss(accuracy):
 
 def test_the_shift_to_another_prior():
     changes = defaultdict(lambda: defaultdict(list))
-    for run in pq.read_table(ROOT / "results" / "runs" / "accuracy.parquet").to_pylist():
+    for run in pq.read_table(ROOT / "bench" / "results" / "runs" / "accuracy.parquet").to_pylist():
         for name in ("", "annotator_"):
             before = run[f"accuracy_{name}stratified"]
             change = run[f"accuracy_{name}stratified_shifted"] - before
@@ -202,7 +202,7 @@ def test_copies_in_the_published_noise_tables():
 def test_variances_of_the_members():
     relative = {
         row["member"]: float(row["relative"])
-        for row in rows_of(ROOT / "results" / "theory" / "variance-members.csv")
+        for row in rows_of(ROOT / "bench" / "results" / "theory" / "variance-members.csv")
     }
     heading, cells = table_with("theory/family.md", "non-negative")
     names = {"non-negative": "nonnegative", "Convex(½)": "convex-0.5"}
@@ -288,12 +288,11 @@ def test_scaling(monkeypatch):
     scaling = import_module("scaling")
     page, folder = "guides/scaling.md", scaling.FOLDER
     keys = ("read_seconds", "epoch_seconds", "other_seconds", "total_seconds", "cpu_seconds")
-    for size, kind, *cells in table_with(page, "read, s")[1:]:
-        pairs = scaling.HELD_OUT_PAIRS if "held" in size else 10 ** "⁰¹²³⁴⁵⁶⁷⁸".index(size[-1])
-        only = {"kind": {"in memory": "memory", "streamed": "stream"}[kind]}
+    for size, *cells in table_with(page, "read, s")[1:]:
+        pairs = 10 ** "⁰¹²³⁴⁵⁶⁷⁸".index(size[-1])
         for key, cell in zip((*keys, "peak_mib", "file_mib"), cells, strict=True):
-            stated = scaling.least(folder / "pairs.csv", "pairs", only, key)[pairs]
-            assert rounded(cell, stated), (size, kind, key)
+            stated = scaling.least(folder / "pairs.csv", "pairs", {}, key)[pairs]
+            assert rounded(cell, stated), (size, key)
     for size, *cells in table_with(page, "MLP: ms a step")[1:]:
         models = int(size.split()[0].replace(",", ""))
         for what, unit, first in (("linear", 1000, 0), ("mlp", 1, 3)):
@@ -307,9 +306,8 @@ def test_scaling(monkeypatch):
                 assert all(map(rounded, cells[first:][:3], stated)), (size, what)
     lines = scaling.cost_model(folder)
     rows = [
-        *(("stream cpu_seconds", 1, 1e6), ("stream total_seconds", 1, 1e6)),
-        *(("stream peak_mib", 1, 2**20), ("memory cpu_seconds", 1, 1e6)),
-        *(("memory peak_mib", 1, 2**20), ("linear, CPU: cpu_ms_per_step", 1, 1)),
+        ("pairs: cpu_seconds", 1, 1e6),
+        *(("pairs: peak_mib", 1, 2**20), ("linear, CPU: cpu_ms_per_step", 1, 1)),
         *(("linear, CPU: memory_gib", 1024, 1024), ("mlp, CPU: cpu_ms_per_step", 1, 1)),
         *(("mlp, CPU: memory_gib", 1024, 1024), ("mlp, H200, float32: memory_gib", 1024, 1024)),
     ]

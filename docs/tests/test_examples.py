@@ -16,14 +16,15 @@ from pages import EXAMPLES, assert_shown, read_page, run_page
 CANCER = EXAMPLES / "breast_cancer"
 ROOT = EXAMPLES.parents[1]
 FILES = ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))
-PAGES = [page for page in FILES if read_page(page)]
+# A page beside a script of its name shows parts of the script, which is run.
+PAGES = [page for page in FILES if read_page(page) and not page.with_suffix(".py").exists()]
 
 
 # --- pages ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
-def test_a_page_prints_what_it_shows(page, tmp_path, monkeypatch):
+def test_a_page_prints_what_it_shows(page, tmp_path, monkeypatch, forgetful):
     torch.manual_seed(0)
     shown = 0
     for block, printed in run_page(page, tmp_path, monkeypatch):
@@ -38,7 +39,8 @@ NEEDED = {  # by what a page imports or calls: the extra, or the package
     "^from PIL": "images",
     "^import onnxruntime|^pairlearn export": "onnx",
     "matplotlib|--figure|^pairlearn (report|demo|bench figure)": "plot",
-    "^pairlearn annotate": "studio",
+    "^pairlearn annotate|pairlearn_studio": "studio",
+    "^pairlearn bench|pairlearn_bench": "bench",
 }
 
 
@@ -46,7 +48,9 @@ NEEDED = {  # by what a page imports or calls: the extra, or the package
 def test_a_page_says_what_to_install(page):
     code = "\n".join(block.text for block in read_page(page))
     imported = set(re.findall(r"^(?:import|from) (\w+)", code, re.MULTILINE))
-    known = {"numpy", "torch", "sklearn", "pairlearn", "pandas", "PIL", "onnxruntime", "matplotlib"}
+    known = {"numpy", "torch", "sklearn", "pandas", "PIL", "onnxruntime", "matplotlib"}
+    known |= {"pairlearn", "pairlearn_bench", "pairlearn_studio"}
+    known |= {block.file.removesuffix(".py") for block in read_page(page) if block.file}
     assert imported <= known | sys.stdlib_module_names
     told = " ".join(re.findall(r"pip install ([^`\n]+)", page.read_text(encoding="utf-8")))
     needed = {extra for used, extra in NEEDED.items() if re.search(used, code, re.MULTILINE)}
@@ -78,11 +82,11 @@ def test_a_page_is_held_to_what_it_shows():
 def test_the_command_line_is_walked_in_order():
     commands = [
         line.split()[1]
-        for block in read_page(CANCER / "README.md")
+        for block in read_page(EXAMPLES / "breast_cancer.md")
         for line in block.text.splitlines()
         if line.startswith("pairlearn ")
     ]
-    order = ["simulate", "check", "prior", "fit", "evaluate", "compare", "predict"]
+    order = ["simulate", "check", "fit", "evaluate", "compare", "predict"]
     assert list(dict.fromkeys(commands)) == order
 
 

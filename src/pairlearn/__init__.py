@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from pairlearn.estimators import PairClassifier
     from pairlearn.evaluation import AccuracyEstimate, estimate_accuracy, evaluate
     from pairlearn.judgements import Judgements
+    from pairlearn.judgements.kinds import register_kind
     from pairlearn.labels import PairLabels
     from pairlearn.prior import PriorEstimate, estimate_prior
     from pairlearn.risks import (
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
         SconfConfDiff,
         Supervised,
         make_risk,
+        register_risk,
     )
 
 __version__ = "0.3.0.dev0"
@@ -45,9 +47,13 @@ __all__ = [
     "estimate_prior",
     "evaluate",
     "make_risk",
+    "register_kind",
+    "register_risk",
 ]
 
-_HOMES = ("labels", "prior", "risks", "judgements", "evaluation", "estimators")
+_HOMES = (
+    "labels", "prior", "judgements.kinds", "risks", "judgements", "evaluation", "estimators"
+)  # fmt: skip
 """Modules with the names above, the fastest to import first."""
 
 

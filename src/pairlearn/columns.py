@@ -31,6 +31,9 @@ MAX_LENGTH = 256
 MISSING_WORDS = {"nan", "na", "n/a", "null", "none", "-", "?"}
 """Words that stand for an empty cell, in any case."""
 
+LISTED = 10
+"""Bad rows that one error lists: enough to see a pattern, and to fix a file in few runs."""
+
 _CHUNK = 65536
 
 
@@ -41,15 +44,27 @@ class TableError(ValueError):
     says what to do.
     """
 
-    __module__ = "pairlearn.tables"  # where it is documented
+    __module__ = "pairlearn.io"  # where it is documented
 
 
 class RowError(Exception):
-    """An invalid row (from 0), or column (None), where the file is not known yet."""
+    """An invalid row (from 0), or column (None), where the file is not known yet.
 
-    def __init__(self, row: int | None, text: str) -> None:
+    ``others`` are further invalid rows, each with its text.
+    """
+
+    def __init__(self, row: int | None, text: str, others: Sequence[tuple[int, str]] = ()) -> None:
         super().__init__(text)
-        self.row, self.text = row, text
+        self.row, self.text, self.others = row, text, others
+
+    @classmethod
+    def listing(cls, problems: Sequence[tuple[int, str]]) -> RowError:
+        """The error for the first bad rows, at most `LISTED`."""
+        by_row: dict[int, str] = {}
+        for row, text in sorted(problems, key=lambda problem: problem[0]):
+            by_row.setdefault(row, text)
+        (row, text), *others = [*by_row.items()][:LISTED]
+        return cls(row, text, others)
 
 
 def row_number(row: int | None) -> str:
@@ -68,7 +83,8 @@ def locate_errors(place: Callable[[Any], str] = row_number, start: int = 0) -> I
         yield
     except RowError as error:
         where = place(None if error.row is None else start + error.row)
-        raise TableError(f"{where}: {error.text}") from None
+        more = "".join(f"\n  row {start + row + 1}: {text}" for row, text in error.others)
+        raise TableError(f"{where}: {error.text}{more and ' Also:' + more}") from None
 
 
 def quote(value: object) -> str:
@@ -80,8 +96,10 @@ def quote(value: object) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def first_rows(bad: Any) -> list[int]:
-    """The first bad row in a list, which is empty if there is none."""
+def first_rows(bad: Any, most: int = 1) -> list[int]:
+    """The first bad rows, at most `most`; empty if there is none."""
+    if most > 1:
+        return [int(row) for row in np.flatnonzero(bad)[:most]]
     return [int((1 * bad).argmax())] if bad.any() else []  # torch has no argmax of booleans
 
 

@@ -69,7 +69,7 @@ def run_demo(seed: int = 0, progress: Callable[[int, int], None] | None = None) 
     """Learn even from odd digits; ``progress`` is called with the models done and their number."""
     data = simulate("digits", pairs=TRAINING_PAIRS + HELD_OUT_PAIRS, prior=PRIOR, seed=seed)
     ends = np.stack([data.pairs.left, data.pairs.right], axis=1)
-    labels = PairLabels(data.pairs.similarity, data.pairs.difference)
+    labels = data.pairs.labels()
     shown, held_out = slice(TRAINING_PAIRS), slice(TRAINING_PAIRS, None)
     prior = estimate_prior(labels[shown].similarity, majority="negative")
     truth = np.where(data.positive, 1, -1)

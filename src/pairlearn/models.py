@@ -10,7 +10,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-__all__ = ["CONVOLUTIONAL", "MLP", "ResNet", "ResNet8", "ResNet32", "ResNet34", "make_model"]
+__all__ = ["CONVOLUTIONAL", "MLP", "ResNet", "ResNet8", "ResNet32", "ResNet34"]
+__all__ += ["make_model", "register_model"]
 
 Norm = Literal["none", "input", "all"]
 
@@ -165,12 +166,36 @@ class ResNet8(ResNet):
 
 CONVOLUTIONAL = {"resnet34": ResNet34, "resnet32": ResNet32, "resnet8": ResNet8}
 """Models for images by name."""
-_FLAT: dict[str, tuple[Sequence[int], Norm]] = {
+PERCEPTRONS: dict[str, tuple[Sequence[int], Norm]] = {
     "mlp": ((300, 300, 300), "input"),
     "mlp-bn": ((300, 300, 300), "all"),
     "mlp-small": ((100, 100), "input"),
     "linear": ((), "input"),
 }
+"""Fully connected models by name: widths of the hidden layers, and where batch norm is."""
+_BUILT_IN = frozenset({*PERCEPTRONS, *CONVOLUTIONAL})
+
+
+def register_model(name: str, hidden: Sequence[int], norm: Norm = "input") -> None:
+    """Name an `MLP` of these hidden layers, for `PairClassifier` and for the grids of the bench.
+
+    Other modules need no name: pass them to `PairClassifier`.
+
+    Raises
+    ------
+    ValueError
+        If there is no such network, or a built-in model has the name.
+
+    Examples
+    --------
+    >>> register_model("wide", hidden=(1000,))
+    >>> make_model("wide", (16,)).widths
+    [16, 1000]
+    """
+    if name in _BUILT_IN:
+        raise ValueError(f"model {name!r} is built in; choose another name")
+    MLP(1, hidden, norm)  # which checks them
+    PERCEPTRONS[name] = (tuple(hidden), norm)
 
 
 def make_model(name: str, shape: Sequence[int], seed: int | None = None) -> nn.Module:
@@ -181,7 +206,7 @@ def make_model(name: str, shape: Sequence[int], seed: int | None = None) -> nn.M
     name : {"mlp", "mlp-bn", "mlp-small", "linear", "resnet34", "resnet32", "resnet8"}
         The paper's network, the same with batch norm on every layer, one with two hidden
         layers of 100, a linear model, the paper's network for 32×32 colour images, the smaller
-        one of the public code, or one for small datasets of images.
+        one of the public code, or one for small datasets of images; or a registered name.
     shape : sequence of int
         Shape of one instance.
     seed : int, optional
@@ -197,7 +222,7 @@ def make_model(name: str, shape: Sequence[int], seed: int | None = None) -> nn.M
             torch.manual_seed(seed)
         if name in CONVOLUTIONAL:
             return CONVOLUTIONAL[name](channels=shape[0] if len(shape) > 1 else 3)
-        if name in _FLAT:
-            return MLP(math.prod(shape), *_FLAT[name])
-    known = ", ".join((*_FLAT, *CONVOLUTIONAL))
+        if name in PERCEPTRONS:
+            return MLP(math.prod(shape), *PERCEPTRONS[name])
+    known = ", ".join((*PERCEPTRONS, *CONVOLUTIONAL))
     raise ValueError(f"model {name!r} is unknown; choose one of {known}")

@@ -61,8 +61,7 @@ def estimate_prior(
     ----------
     similarity : array of shape (n,)
         Similarities; NaN entries are ignored, which is harmless if they are missing at random.
-        Leave out those of annotators whose answers carry no information, as `pairlearn prior`
-        does.
+        Leave out those of annotators whose answers carry no information.
     majority : {"positive", "negative"}
         Which class is the larger one. Similarities cannot tell.
     interval : {"normal", "mcdiarmid"}

@@ -2,7 +2,9 @@
 
 Items come from two Gaussians or two moons, with exact posteriors, or from data sets of scikit-learn
 (digits, even against odd; breast cancer, malignant against benign), with posteriors from a
-cross-fitted logistic regression. Annotators know the posteriors and report them with noise. A seed
+cross-fitted logistic regression. A single annotator knows the posteriors exactly. Several differ:
+each sees the log-odds of an item with a normal error, whose spread is their own, and then answers
+consistently. Noise can be added to the answers of all. A seed
 gives the same table on every machine up to rounding, except for the regressions.
 """
 
@@ -21,10 +23,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.columns import Floats, Indices, Mask, check_share
-from pairlearn.kinds import kind
+from pairlearn.io import ItemTable, open_rows, write_items, write_pairs
+from pairlearn.judgements import Judgements
+from pairlearn.judgements.kinds import kind
 from pairlearn.labels import PairLabels
 from pairlearn.randomness import normal, permutation, stream, uniform
-from pairlearn.tables import ItemTable, PairTable, open_rows, write_items, write_pairs
 
 __all__ = ["Distribution", "Simulation", "simulate"]
 
@@ -32,6 +35,9 @@ Distribution = Literal["gaussians", "moons", "digits", "breast-cancer"]
 OVERLAP = 0.05
 """Default error of the best classifier at a balanced prior."""
 LARGEST_OVERLAP = {"gaussians": 0.45, "moons": 0.3}
+SPREAD = 0.1, 0.3
+"""Least and largest spread σ_j of an annotator's log-odds, if there are several: the posterior of
+an uncertain item, r(1 − r) ≤ ¼, moves by 0.025 to 0.075, so that people agree to about a tenth."""
 _INVERSE_PENALTY = {"digits": 0.1, "breast-cancer": 1.0}
 """C of the regressions, chosen by the cross-validated log loss for calibration."""
 
@@ -45,7 +51,7 @@ class Simulation:
     """
 
     items: ItemTable
-    pairs: PairTable
+    pairs: Judgements
     positive: Mask
     posterior: Floats
 
@@ -96,7 +102,9 @@ def simulate(
         Number of items, by default 2 · `pairs` (or all that a data set has at the prior, if
         fewer). With more, some are in no pair; with fewer, items recur.
     annotators : int
-        Number of annotators; each judgement is by a random one.
+        Number of annotators; each judgement is by a random one. One annotator is exact. Several
+        see the log-odds of both items with an error from N(0, σ_j²), drawn anew for each
+        judgement, with σ_j of their own between 0.1 and 0.3.
     noise : float
         σ: every judgement is multiplied by a draw from N(1, σ²) and clipped to its range.
     missing : float
@@ -111,7 +119,7 @@ def simulate(
         Error of the best classifier at a balanced prior (gaussians and moons), by default
         0.05.
     also : mapping of str to float, optional
-        Further statements by kind (`pairlearn.kinds`), as shares of `pairs`: {"label": 0.1}
+        Further statements by kind (`kinds`), as shares of `pairs`: {"label": 0.1}
         labels a tenth as many items.
     seed : int
 
@@ -146,12 +154,13 @@ def simulate(
         drawn = _from_density(distribution, count, prior, error, seed)
     posterior = _sigmoid(drawn.evidence + _logit(annotator_prior or prior))
     ends, annotator = _assign(len(posterior), pairs, annotators, repeated, seed)
-    judged = _judge(posterior, ends, annotator, noise, missing, preference, seed)
-    others = [_state(k, round(share * pairs), posterior, seed) for k, share in also.items()]
+    seen = _perceive(drawn.evidence + _logit(annotator_prior or prior), ends, annotator, seed)
     ids = np.arange(len(posterior))
+    judged = _judge(seen, ends, ids, annotator, noise, missing, preference, seed)
+    others = [_state(k, round(share * pairs), posterior, seed) for k, share in also.items()]
     return Simulation(
         ItemTable(ids, drawn.features.astype(np.float32), list(drawn.names)),
-        PairTable.concatenate([judged, *others]),
+        Judgements.concatenate([judged, *others]),
         drawn.positive,
         _sigmoid(drawn.evidence + _logit(prior)),
     )
@@ -311,34 +320,47 @@ def _assign(
     return np.concatenate([ends, ends[again]]), names if annotators > 1 else None
 
 
+def _perceive(
+    log_odds: Floats, ends: Indices, annotator: NDArray[np.str_] | None, seed: int
+) -> Floats:
+    """Posteriors (n, 2) of both items as the annotator of each judgement sees them."""
+    if annotator is None:
+        return _sigmoid(log_odds[ends])
+    names, who = np.unique(annotator, return_inverse=True)
+    low, high = SPREAD
+    spread = low + (high - low) * uniform(stream(seed, "spreads"), len(names))
+    errors = normal(stream(seed, "perception"), ends.size).reshape(ends.shape)
+    return _sigmoid(log_odds[ends] + spread[who][:, None] * errors)
+
+
 def _judge(
     posterior: Floats,
     ends: Indices,
+    ids: Indices,
     annotator: NDArray[np.str_] | None,
     noise: float,
     missing: float,
     preference: float,
     seed: int,
-) -> PairTable:
+) -> Judgements:
     """Similarities and differences with noise; of some pairs only one of them, or a preference."""
     n = len(ends)
-    left, right = ends.T
-    labels = PairLabels.from_posteriors(posterior[left], posterior[right])
+    labels = PairLabels.from_posteriors(*posterior.T)
     factors = 1 + noise * normal(stream(seed, "label noise"), 2 * n).reshape(2, n)
     similarity = np.clip(labels.similarity * factors[0], 0, 1)
     difference = np.clip(labels.difference * factors[1], -1, 1)
     order, n_ranked = permutation(stream(seed, "kinds"), n), round(preference * n)
     ranked, partial = order[:n_ranked], order[n_ranked : n_ranked + round(missing * n)]
-    preferences = np.zeros(n, np.int8)
+    preferences = np.full(n, np.nan)
     preferences[ranked] = np.where(difference[ranked] < 0, -1, 1)
     similarity[ranked] = difference[ranked] = np.nan
     similarity[partial[::2]] = np.nan
     difference[partial[1::2]] = np.nan
-    stated = preferences if preference else None
-    return PairTable(left, right, similarity, difference, preference=stated, annotator=annotator)
+    columns = {"similarity": similarity, "difference": difference, "preference": preferences}
+    return Judgements.from_columns(ends, columns, None, annotator, ids)
 
 
-def _state(name: str, count: int, posterior: Floats, seed: int) -> PairTable:
+def _state(name: str, count: int, posterior: Floats, seed: int) -> Judgements:
     """Statements of one kind about random items or pairs, by an honest annotator."""
     statement, rng = kind(name), stream(seed, "also", name)
     size = 1 if statement.single else 2
@@ -349,9 +371,9 @@ def _state(name: str, count: int, posterior: Floats, seed: int) -> PairTable:
     values = statement.simulate(posterior[left], posterior[right], rng)
     answered = ~np.isnan(values).any(1)
     left, right, values = left[answered], right[answered], values[answered]
-    columns: dict[str, Any] = {"similarity": None, "difference": None}
-    columns |= {column.name: values[:, column.place] for column in statement.columns}
-    return PairTable(left, np.full(len(left), "") if statement.single else right, **columns)
+    columns = {column.name: values[:, column.place] for column in statement.columns}
+    ends = np.stack([left, np.full_like(right, -1) if statement.single else right], 1)
+    return Judgements.from_columns(ends, columns, ids=np.arange(len(posterior)))
 
 
 def _pair_up(items: int, pairs: int, seed: int) -> Indices:

@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import io
 import os
-import random
 import shutil
 import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -36,6 +34,7 @@ from playwright.sync_api import (
 from pairlearn_studio import Plan, Project, Store, StoredAnswer
 from pairlearn_studio.server import make_app
 from pairlearn_studio.server.app import server_config
+from processes import free_port
 
 PATIENCE = 120_000  # milliseconds: a busy machine is no fault of the page
 expect.set_options(timeout=PATIENCE)
@@ -119,22 +118,6 @@ def png(shade: int, size: int = 48) -> bytes:
     file = io.BytesIO()
     Image.new("RGB", (size, size), colour).save(file, "PNG")
     return file.getvalue()
-
-
-_WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:])
-_ports = count(random.SystemRandom().randrange(2000))
-
-
-def free_port() -> int:
-    """A free port below those that the system assigns to connections.
-
-    Each test worker has a range of its own, and uses no port twice.
-    """
-    while True:
-        port = 20_000 + 2000 * (_WORKER % 6) + next(_ports) % 2000
-        with socket.socket() as probe, suppress(OSError):
-            probe.bind(("127.0.0.1", port))
-            return port
 
 
 @dataclass

@@ -6,26 +6,21 @@ takes a tenth of a second and not three.
 
 from __future__ import annotations
 
-import importlib
-import multiprocessing
-import os
 import resource
 import signal
 import sqlite3
-import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
-from multiprocessing.process import BaseProcess
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 import httpx2
 
-from browser import free_port, make_project
+import processes
+from browser import make_project
+from processes import free_port
 from studio_client import Visitor
-
-_CONTEXT = multiprocessing.get_context("forkserver")
 
 
 def fate(left: Any, right: Any) -> tuple[float, float]:
@@ -33,50 +28,10 @@ def fate(left: Any, right: Any) -> tuple[float, float]:
     return 0.5, 0.0
 
 
-def _main(module: str, arguments: list[str], output: str, environment: dict[str, str]) -> None:
-    """Run the command, with its output in a file."""
-    os.environ.update(environment)
-    file = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-    os.dup2(file, 1)
-    os.dup2(file, 2)
-    sys.stdout, sys.stderr = os.fdopen(1, "w"), os.fdopen(2, "w")
-    importlib.import_module(module).app(arguments)
+class Command(processes.Command):
+    """``pairlearn annotate``."""
 
-
-class Command:
-    """One command that runs: ``pairlearn annotate``, unless another module has its `app`."""
-
-    def __init__(
-        self,
-        output: Path,
-        *arguments: object,
-        module: str = "pairlearn_studio.cli.annotate",
-        environment: dict[str, str] | None = None,
-    ) -> None:
-        self.output = output.with_name(f"{output.name}-{time.monotonic_ns()}.txt")
-        words = [str(argument) for argument in arguments]
-        self.process: BaseProcess = _CONTEXT.Process(
-            target=_main, args=(module, words, str(self.output), environment or {})
-        )
-        self.process.start()
-
-    @property
-    def pid(self) -> int:
-        assert self.process.pid is not None
-        return self.process.pid
-
-    def words(self) -> str:
-        return self.output.read_text() if self.output.exists() else ""
-
-    def wait(self, seconds: float = 300) -> int | None:
-        """Its exit code; minus the signal that ended it."""
-        self.process.join(seconds)
-        return self.process.exitcode
-
-    def end(self, how: signal.Signals) -> int | None:
-        with suppress(ProcessLookupError):  # it has ended by itself
-            os.kill(self.pid, how)
-        return self.wait()
+    module = "pairlearn_studio.cli.annotate"
 
 
 def limit_files(pid: int, size: int) -> None:

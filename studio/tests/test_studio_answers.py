@@ -29,7 +29,7 @@ from browser import (
     watch_shifts,
 )
 from pairlearn import PairLabels, annotators
-from pairlearn.tables import read_pairs
+from pairlearn.io import read_pairs
 from pairlearn_studio import server
 from pairlearn_studio.exchange import export_table
 from pairlearn_studio.project import translations

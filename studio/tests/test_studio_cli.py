@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pairlearn.tables import read_pairs
+from pairlearn.io import read_pairs
 from pairlearn_studio import Answer, Project, Store
 from studio_client import annotate, annotate_json, refusal
 

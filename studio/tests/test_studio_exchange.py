@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
 from pairlearn import PairLabels
+from pairlearn.io import TableError, read_pairs, write_pairs
 from pairlearn.simulation import simulate
-from pairlearn.tables import PairTable, TableError, read_pairs, write_pairs
 from pairlearn_studio import Answer, Store, StoreError
 from pairlearn_studio.exchange import (
     Statement,
@@ -30,6 +30,7 @@ from pairlearn_studio.server import make_app
 from studio_client import HERE, Visitor, annotate_json
 from studio_store import free_pairs, make
 from studio_store import stored as row
+from tables import pair_ids, pair_table
 
 ROWS = [
     row("ann", 1, 0.8, 0.1),
@@ -52,8 +53,7 @@ def test_one_row_a_judgement(tmp_path: Path) -> None:
     assert table.left.tolist() == [1, 1, 2, 2, 3]  # ids that are integers are integers
     assert table.annotator is not None
     assert table.annotator.tolist() == ["ann", "bob", "ann", "bob", "bob"]
-    assert table.preference is not None
-    assert table.preference.tolist() == [0, 0, 0, 0, 1]
+    assert table.of("preference").tolist() == [False] * 4 + [True] and table.u[4] == 1
     np.testing.assert_array_equal(table.similarity, [0.8, 0.6, np.nan, 0.9, np.nan])
     np.testing.assert_array_equal(table.difference, [0.1, np.nan, -0.5, 0.8, np.nan])
 
@@ -96,7 +96,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 def test_judgements_of_a_table_come_in_and_go_out_again(store: Store, tmp_path: Path) -> None:
     first, second = store.pairs()[:2]
     other, *_ = free_pairs(store)
-    table = PairTable(
+    table = pair_table(
         [first.left, second.right, other[0]],  # the second the other way round
         [first.right, second.left, other[1]],
         [0.8, 0.4, np.nan],
@@ -152,12 +152,12 @@ def test_a_file_comes_in_whole_or_not_at_all(store: Store) -> None:
 
 
 def test_who_judged_must_be_said() -> None:
-    table = PairTable([1, 2], [3, 4], [0.5, 0.5], None, annotator=["ann", ""])
+    table = pair_table([1, 2], [3, 4], [0.5, 0.5], None, annotator=["ann", ""])
     with pytest.raises(TableError, match="row 2 does not say who judged"):
         judgements_of(table)
     with pytest.raises(TableError, match="names its annotators"):
         judgements_of(table, "bob")
-    both = PairTable([1], [2], None, [0.5], preference=[-1])
+    both = pair_table([1], [2], None, [0.5], preference=[-1])
     with pytest.raises(TableError, match=r"row 1: difference is 0\.5 and preference -1"):
         judgements_of(both, "ann")
 
@@ -196,11 +196,10 @@ def write(folder: Path, text: str) -> Path:
 def test_files_of_probabilities(tmp_path: Path) -> None:
     path = write(tmp_path, "left,right,p,annotator\na,b,0.75,gpt\nb,c,0.5,gpt\nc,d,,gpt\n")
     table = read_preferences(path, "p", "ties-half")
-    np.testing.assert_array_equal(table.difference, [0.5, 0.0, np.nan])
+    assert table.difference.tolist() == [0.5, 0.0]
     assert [row.place for row in judgements_of(table)] == ["row 1", "row 2"]
     table = read_preferences(path, "p", "side-only")
-    assert table.preference is not None
-    assert table.preference.tolist() == [1, 0, 0]
+    assert table.of("preference").all() and table.u.tolist() == [1]
     assert [row.place for row in judgements_of(table)] == ["row 1"]
     path = write(tmp_path, "left,right,p,similarity\n1,2,0.75,0.6\n2,3,,0.9\n")
     table = read_preferences(path, "p", "given-different")
@@ -253,7 +252,7 @@ def test_exports_are_what_annotators_answered(tmp_path: Path) -> None:
     annotate_json("export", folder, tmp_path / "a.csv")
     table = read_pairs(tmp_path / "a.csv")
     assert len(table) == len(answers) == 30
-    for pair, judgement in zip(table.ids(), table.to_array(), strict=True):
+    for pair, judgement in zip(pair_ids(table), table.answers(), strict=True):
         assert answers[str(pair[0]), str(pair[1])] == pytest.approx(tuple(judgement), abs=1e-12)
 
 

@@ -16,8 +16,8 @@ from browser import make_project
 from pairlearn import PairClassifier
 from pairlearn.annotators import Manner
 from pairlearn.check import check
+from pairlearn.io import read_pairs
 from pairlearn.labels import PairLabels
-from pairlearn.tables import read_pairs
 from pairlearn_studio import Project, Store
 from pairlearn_studio.cli.annotate import app
 from pairlearn_studio.creating import create_project

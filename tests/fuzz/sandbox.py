@@ -37,7 +37,7 @@ class Harness:
 
 
 READERS: dict[str, Harness] = {}
-"""Readers by name, which is that of their folder in ``corpus``."""
+"""Readers by name, which is that of their folder in a corpus."""
 
 
 def harness(words: list[bytes], mutate: Any = None) -> Callable[[T], T]:

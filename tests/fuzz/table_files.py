@@ -1,33 +1,29 @@
-"""Harnesses for files of pairs, items, known classes and win probabilities."""
+"""Harnesses for files of pairs, items and known classes."""
 
 from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import numpy as np
 
 from fuzz.sandbox import READERS, Broken, Harness, attempt, folder, harness, same
-from pairlearn.tables import (
+from pairlearn.io import (
     ItemEncoder,
     ItemTable,
-    PairTable,
     TableError,
     iter_items,
-    iter_pairs,
     read_items,
     read_pairs,
-    sources,
     write_items,
     write_pairs,
 )
-from pairlearn.tables.read import Labelled, read_labelled
-from pairlearn_studio.exchange import judgements_of, read_preferences
+from pairlearn.io.pairs import read_labelled
+from pairlearn.judgements import Judgements
 
 TABLES: dict[str, Any] = {
-    "pairs": (read_pairs, iter_pairs, write_pairs),
+    "pairs": (read_pairs, None, write_pairs),
     "items": (read_items, iter_items, write_items),
 }
 PAIRS = b"left right similarity difference preference weight annotator 0.5 1 -1".split()
@@ -39,17 +35,17 @@ NPY += [b"\x93NUMPY\x01\x00", b"\x93NUMPY\x02\x00", b"\x93NUMPY\x03\x00", b"-1",
 
 
 def read_table(what: str, suffix: str, data: bytes) -> Any:
-    """Read a file whole, as a stream and without pyarrow; all agree, and it round-trips."""
+    """Read a file whole and, if of items, as a stream; both agree, and it round-trips."""
     place = folder(f"{what}{suffix}")
     path = place / f"{what}{suffix}"
     path.write_bytes(data)
     read, stream, write = TABLES[what]
     table = attempt(lambda: read(path), path, TableError)
-    if suffix == ".csv":
-        with mock.patch.multiple(sources, _plain_columns=lambda *_: None, BATCH=5):
-            same(attempt(lambda: read(path), path, TableError), table, "without pyarrow")
-        with mock.patch.object(sources, "BLOCK", 64):
-            same(attempt(lambda: read(path), path, TableError), table, "in small blocks")
+    if what == "pairs":
+        if isinstance(table, Judgements):
+            same(rebuilt(table), table, "checked once more")
+            same(read(write(table, place.parent / f"copy{suffix}")), table, "written and read")
+        return table
     options = {}
     if isinstance(table, ItemTable) and suffix != ".npy":
         options["columns"] = table.encoder or ItemEncoder.of_numbers(table.names)
@@ -58,13 +54,11 @@ def read_table(what: str, suffix: str, data: bytes) -> Any:
         # A stream forgets earlier batches, and so cannot notice an id that occurs twice, or a
         # column that looks like one.
         unnoticed = ("ids are unique", "cannot be learnt from")
-        if what == "pairs":
-            same(batches, table, "as a stream")
-        elif not isinstance(batches, str) and not any(words in table for words in unnoticed):
+        if not isinstance(batches, str) and not any(words in table for words in unnoticed):
             raise Broken(f"read as a stream, but not whole: {table}")
         return table
     same(type(table).concatenate(batches), table, "as a stream")
-    if isinstance(table, PairTable) or table.encoder is None:
+    if table.encoder is None:
         same(rebuilt(table), table, "checked once more")
         same(read(write(table, place.parent / f"copy{suffix}")), table, "written and read")
     return table
@@ -79,7 +73,7 @@ def rebuilt(table: Any) -> Any:
         if table.features.dtype != np.float32 or table.ids.dtype.kind not in "iU":
             raise Broken(f"types {table.features.dtype}, {table.ids.dtype}")
         return ItemTable(table.ids, table.features, table.names)
-    return PairTable(**table.columns())
+    return Judgements.from_frame(table.columns())
 
 
 for what, suffix, words in (
@@ -117,26 +111,6 @@ def written(name: str, data: bytes) -> Path:
     return path
 
 
-@harness([*CSV, b"left", b"right", b"p", b"similarity", b"annotator", b"0.5", b"1"])
-def preferences(data: bytes) -> Any:
-    path = written("preferences", data)
-    outcomes = [
-        attempt(partial(read_preferences, path, "p", reading), path, TableError)
-        for reading in ("ties-half", "given-different", "side-only")
-    ]
-    for table in outcomes:
-        if not isinstance(table, str):
-            stated = ~np.isnan([*table.statements().values()])
-            table = table[stated.any(0)]
-            same(rebuilt(table), table, "checked once more")
-            copy = write_pairs(table, path.parent.parent / "copy.parquet")
-            same(read_pairs(copy), table, "written and read")
-            if table.annotator is None:
-                same(len(judgements_of(table, "ann")), len(table), "judgements")
-    path.unlink()
-    return outcomes
-
-
 CLASSIFIED = ItemTable(["1", "2", "3", "spam", "é", "-1", "0"], np.zeros((7, 1)))
 
 
@@ -148,24 +122,22 @@ def known_classes(data: bytes) -> Any:
         for positive in (None, "spam", "1")
     ]
     for labelled in outcomes:
-        if isinstance(labelled, Labelled):
-            check_classes(labelled, path.parent.parent / "copy.csv")
+        if isinstance(labelled, tuple):
+            check_classes(*labelled, path.parent.parent / "copy.csv")
     path.unlink()
     return outcomes
 
 
-def check_classes(labelled: Labelled, copy: Path) -> None:
-    rows, positive, classes = labelled.rows, labelled.positive, labelled.classes
+def check_classes(labels: Judgements, classes: Any, copy: Path) -> None:
+    rows, positive = labels.ends[:, 0], labels.u
     if len(classes) != 2 or classes[0] == classes[1]:
         raise Broken(f"the classes are {classes}")
     if len(rows) != len(positive) or len(set(rows.tolist())) != len(rows):
         raise Broken(f"rows {rows}, positive {positive}")
-    labels = classes[positive.astype(int)]
-    if '"' not in str(classes) and len(set(labels.tolist())) == 2:
-        lines = [
-            f'{id_},"{label}"' for id_, label in zip(CLASSIFIED.ids[rows], labels, strict=True)
-        ]
+    names = classes[positive.astype(int)]
+    if '"' not in str(classes) and len(set(names.tolist())) == 2:
+        lines = [f'{id_},"{label}"' for id_, label in zip(CLASSIFIED.ids[rows], names, strict=True)]
         copy.write_text("\n".join(["id,class", *lines]) + "\n", "utf-8")
-        again = read_labelled(copy, CLASSIFIED, str(classes[1]))
-        same(again.rows.tolist(), rows.tolist(), "written and read")
-        same(again.positive.tolist(), positive.tolist(), "written and read")
+        again, _ = read_labelled(copy, CLASSIFIED, str(classes[1]))
+        same(again.ends.tolist(), labels.ends.tolist(), "written and read")
+        same(again.u.tolist(), positive.tolist(), "written and read")

@@ -128,24 +128,9 @@ def evaluate_case(folder: Path) -> Any:
     return {key: value for key, value in found.items() if key not in ("model", "pairs")}
 
 
-def bench_case(folder: Path) -> Any:
-    """Rows of `bench run` on the embedded digits."""
-    store = folder / "store.jsonl"
-    output("bench", "run", "accuracy", "--datasets", "digits", "--priors", "0.2,0.5",
-           "--seeds", 1, "--epochs", 2, "--model", "linear", "--device", "cpu", "--store", store,
-           "--methods", "likelihood-abs,sconf-abs,convex-0.5-relu,sconfconfdiff-none,supervised",
-           )  # fmt: skip
-    rows = [json.loads(line) for line in store.read_text().splitlines()]
-    return sorted(
-        ({key: row[key] for key in ("prior", "seed", "method", "results")} for row in rows),
-        key=lambda row: (row["prior"], row["method"]),
-    )
-
-
 WHOLE: dict[str, Callable[[Path], Any]] = {
     "check": check_case,
     "evaluate": evaluate_case,
-    "bench": bench_case,
 }
 
 

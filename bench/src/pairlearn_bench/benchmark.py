@@ -19,10 +19,12 @@ from pairlearn.estimators.population import guiding_prior
 from pairlearn.judgements import Judgements
 from pairlearn.models import CONVOLUTIONAL
 from pairlearn.risks import Risk
-from pairlearn.training import Fleet, Group, Member, Precision, TestSet, choose_device
-from pairlearn.training.trainer import bind_risk, is_guided
+from pairlearn.training import Precision, choose_device
+from pairlearn.training.loop import is_guided
+from pairlearn.training.trainer import bind_risk
 from pairlearn_bench.data import Dataset, as_features, as_images, split_indices
 from pairlearn_bench.data.sampling import sample_pairs, subset_at_prior
+from pairlearn_bench.fleet import Fleet, Group, Member, TestSet
 from pairlearn_bench.runs import GUIDED, Run, grouped, risk_of
 from pairlearn_bench.simulated import Annotator, add_noise, judge, train_annotators
 from pairlearn_bench.statements import LIKELIHOODS, make_statements, positive_share, statements_of

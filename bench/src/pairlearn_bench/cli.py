@@ -9,18 +9,104 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import typer
-
 from pairlearn import __version__
-from pairlearn.cli.command import INTERRUPTED, CommandError, Output, command, counted, register
-from pairlearn.cli.options import FIGURES, Seed, check_new_file, check_suffix, parse_names
+from pairlearn.atomic import replacing
+from pairlearn.cli.command import (
+    INTERRUPTED,
+    Command,
+    CommandError,
+    Output,
+    as_text,
+    counted,
+    new_app,
+)
+from pairlearn.cli.options import (
+    FIGURES,
+    CheckpointSeconds,
+    Force,
+    Json,
+    Seed,
+    argument,
+    check_new_file,
+    check_suffix,
+    option,
+    parse_names,
+)
 from pairlearn.progress import bar
 
 if TYPE_CHECKING:
     from pairlearn_bench import Cell, Record, Run, RunStore, Selection, Source
 
-Subset = Literal["paper", "stratified"]
-GridName = Literal["accuracy", "gamma", "limited", "robustness", "siblings"]
+app = new_app(
+    name="bench",
+    help="Run the paper's experiments and show the results.",
+    no_args_is_help=True,
+)
+_SUBSET = "How the test set is reduced to the class prior."
+Subset = Annotated[Literal["paper", "stratified"], option(_SUBSET)]
+GridName = Annotated[
+    Literal["accuracy", "gamma", "limited", "robustness", "siblings"], argument("The experiment.")
+]
+Store = Annotated[
+    Path | None,
+    option(
+        "File of finished runs, .jsonl; to read, also a folder of such files, or their export to "
+        "Parquet.",
+        default="runs/GRID.jsonl",
+    ),
+]
+Datasets = Annotated[
+    str | None,
+    option("Data sets, separated by commas.", default="to run: those of the paper"),
+]
+Priors = Annotated[
+    str | None,
+    option("Class priors, separated by commas.", default="to run: those of the paper"),
+]
+Seeds = Annotated[
+    str | None,
+    option("How many seeds (5 is 0 to 4), or a range 3-5, or a list 0,2.", default="to run: 5"),
+]
+RunEpochs = Annotated[
+    int | None, option("Epochs of every training.", default="to run: those of the paper")
+]
+Methods = Annotated[
+    str | None,
+    option("Methods such as likelihood-abs, separated by commas.", default="to run: all"),
+]
+Fractions = Annotated[
+    str | None,
+    option(
+        "Shares of the pairs, separated by commas.",
+        default="to run: 0.1 to 1 if limited, else 1",
+    ),
+]
+Network = Annotated[
+    str | None,
+    option(
+        "One of mlp, mlp-bn, mlp-small, linear, resnet34, resnet32.",
+        default="to run: by the data set",
+    ),
+]
+AnnotatorName = Annotated[str | None, option("One of paper, calibrated.", default="to run: paper")]
+Images = Annotated[
+    str | None,
+    option(
+        "CIFAR-10's: proper, or published, scrambled as in the public code.",
+        default="to run: proper",
+    ),
+]
+Stores = Annotated[
+    list[Path] | None,
+    option("File of finished runs, .jsonl or .parquet, or a folder; repeatable.", default="runs"),
+]
+Results = Annotated[Path | None, option("Folder of published results, with runs/*.parquet.")]
+OnlyEpochs = Annotated[int | None, option("Only runs with so many epochs.", default="any")]
+OnlyModel = Annotated[str | None, option("Only runs of this network.", default="any")]
+OnlyAnnotator = Annotated[
+    str | None,
+    option("Only runs with this annotator, paper or calibrated.", default="any"),
+]
 
 
 @dataclass(frozen=True)
@@ -28,35 +114,9 @@ class RunOptions:
     """A selection of the runs of one experiment, and their store.
 
     The defaults are those of what is run; of what is read all is shown.
-
-    Parameters
-    ----------
-    grid
-        The experiment.
-    store
-        File of finished runs, .jsonl; to read, also a folder of such files, or their export to
-        Parquet. [default: runs/GRID.jsonl]
-    datasets
-        Data sets, separated by commas. [default to run: those of the paper]
-    priors
-        Class priors, separated by commas. [default to run: those of the paper]
-    seeds
-        How many seeds (5 is 0 to 4), or a range 3-5, or a list 0,2. [default to run: 5]
-    epochs
-        Epochs of every training. [default to run: those of the paper]
-    methods
-        Methods such as likelihood-abs, separated by commas. [default to run: all]
-    fractions
-        Shares of the pairs, separated by commas. [default to run: 0.1 to 1 if limited, else 1]
-    model
-        One of mlp, mlp-bn, mlp-small, linear, resnet34, resnet32. [default to run: by the data set]
-    annotator
-        One of paper, calibrated. [default to run: paper]
-    images
-        CIFAR-10's: proper, or published, scrambled as in the public code. [default to run: proper]
     """
 
-    grid: Annotated[GridName, typer.Argument()]
+    grid: str
     store: Path | None = None
     datasets: str | None = None
     priors: str | None = None
@@ -133,40 +193,51 @@ class RunOptions:
         return f"{counted(len(others), 'other run')}{f': {apart}' if apart else ''}"
 
 
-@command("bench run", RunOptions)
+@app.command(cls=Command)
 def run(
-    options: RunOptions,
+    grid: GridName,
     *,
-    data: Annotated[Path | None, typer.Option(envvar="PAIRLEARN_DATA")] = None,
-    device: Literal["auto", "cpu", "cuda"] = "auto",
-    precision: Literal["float32", "tf32", "bf16"] = "float32",
-    workers: Annotated[int | None, typer.Option(min=1)] = None,
-    checkpoint_seconds: Annotated[float, typer.Option(min=0)] = 60.0,
+    store: Store = None,
+    datasets: Datasets = None,
+    priors: Priors = None,
+    seeds: Seeds = None,
+    epochs: RunEpochs = None,
+    methods: Methods = None,
+    fractions: Fractions = None,
+    model: Network = None,
+    annotator: AnnotatorName = None,
+    images: Images = None,
+    data: Annotated[Path | None, option("Folder of data sets.", envvar="PAIRLEARN_DATA")] = None,
+    device: Annotated[Literal["auto", "cpu", "cuda"], option("Where to train.")] = "auto",
+    precision: Annotated[
+        Literal["float32", "tf32", "bf16"], option("Precision of the matrix products.")
+    ] = "float32",
+    workers: Annotated[
+        int | None, option("Processes on a CPU.", default="one per core", min=1)
+    ] = None,
+    checkpoint_seconds: CheckpointSeconds = 60.0,
+    as_json: Json = False,
 ) -> Output:
     """Train the runs that are not in the store; can be stopped and resumed at any time.
 
-    Parameters
-    ----------
-    data
-        Folder of data sets.
-    precision
-        Precision of the matrix products.
-    workers
-        Processes on a CPU. [default: one per core]
+    Exit codes: 0 done, 2 wrong request or unusable file.
     """
-    runs, store = options.runs(), options.open_store()
-    missing = store.missing(runs)
+    options = RunOptions(
+        grid, store, datasets, priors, seeds, epochs, methods, fractions, model, annotator, images
+    )
+    runs, kept = options.runs(), options.open_store()
+    missing = kept.missing(runs)
     start, finished = time.monotonic(), 0
     training = {"data": data, "device": device, "precision": precision, "workers": workers}
     if missing:
         try:
-            finished = _train(missing, store, checkpoint_seconds, among=runs, **training)
+            finished = _train(missing, kept, checkpoint_seconds, among=runs, **training)
         except KeyboardInterrupt:
-            message = f"interrupted: finished runs are in {store.path}; the same command goes on"
+            message = f"interrupted: finished runs are in {kept.path}; the same command goes on"
             raise CommandError(message, INTERRUPTED) from None
     report = {
         "grid": options.grid,
-        "store": str(store.path),
+        "store": str(kept.path),
         "wanted": len(runs),
         "found": len(runs) - len(missing),
         "finished": finished,
@@ -202,9 +273,29 @@ def _train(runs: list[Run], store: RunStore, checkpoint_seconds: float, **option
     return finished
 
 
-@command("bench status", RunOptions)
-def status(options: RunOptions) -> Output:
-    """Show how many runs of an experiment are finished, and what other ones the store has."""
+@app.command(cls=Command)
+def status(
+    grid: GridName,
+    *,
+    store: Store = None,
+    datasets: Datasets = None,
+    priors: Priors = None,
+    seeds: Seeds = None,
+    epochs: RunEpochs = None,
+    methods: Methods = None,
+    fractions: Fractions = None,
+    model: Network = None,
+    annotator: AnnotatorName = None,
+    images: Images = None,
+    as_json: Json = False,
+) -> Output:
+    """Show how many runs of an experiment are finished, and what other ones the store has.
+
+    Exit codes: 0 done, 2 wrong request or unusable file.
+    """
+    options = RunOptions(
+        grid, store, datasets, priors, seeds, epochs, methods, fractions, model, annotator, images
+    )
     from pairlearn_bench.cells import dataset_title
     from pairlearn_bench.tables import aligned
 
@@ -235,23 +326,32 @@ def _differences(others: Collection[Run], runs: Collection[Run]) -> str:
     )
 
 
-@command("bench table", RunOptions)
+@app.command(cls=Command)
 def table(
-    options: RunOptions,
+    grid: GridName,
     *,
-    test_subset: Literal["paper", "stratified", "both"] = "stratified",
-    format: Literal["markdown", "csv"] = "markdown",
-    out: Path | None = None,
-) -> Output:
+    store: Store = None,
+    datasets: Datasets = None,
+    priors: Priors = None,
+    seeds: Seeds = None,
+    epochs: RunEpochs = None,
+    methods: Methods = None,
+    fractions: Fractions = None,
+    model: Network = None,
+    annotator: AnnotatorName = None,
+    images: Images = None,
+    test_subset: Annotated[Literal["paper", "stratified", "both"], option(_SUBSET)] = "stratified",
+    format: Annotated[Literal["markdown", "csv"], option("Format of the table.")] = "markdown",
+    out: Annotated[Path | None, option("File to write to instead of the terminal.")] = None,
+    as_json: Json = False,
+) -> Output | None:
     """Show means and standard deviations over seeds in the layout of the paper.
 
-    Parameters
-    ----------
-    format
-        Format of the table.
-    out
-        File to write to instead of the terminal.
+    Exit codes: 0 done, 2 wrong request or unusable file.
     """
+    options = RunOptions(
+        grid, store, datasets, priors, seeds, epochs, methods, fractions, model, annotator, images
+    )
     from pairlearn_bench import TABLES, result_rows, to_csv, to_markdown
     from pairlearn_bench.cells import departures
 
@@ -262,26 +362,39 @@ def table(
     else:
         tables = [to_markdown(TABLES[options.grid](cells)) for cells in summaries]
         text = "\n\n".join([*tables, *departures(options.grid, (c.config for c in summaries[0]))])
-    return Output(rows, [text], file=out)
+    if out is None:
+        return Output(rows, [text])
+    with replacing(out) as part:
+        part.write_text(f"{as_text(rows) if as_json else text}\n", encoding="utf-8")
+    return None
 
 
-@command("bench figure", RunOptions)
+@app.command(cls=Command)
 def figure(
-    options: RunOptions,
+    grid: GridName,
     *,
+    store: Store = None,
+    datasets: Datasets = None,
+    priors: Priors = None,
+    seeds: Seeds = None,
+    epochs: RunEpochs = None,
+    methods: Methods = None,
+    fractions: Fractions = None,
+    model: Network = None,
+    annotator: AnnotatorName = None,
+    images: Images = None,
     test_subset: Subset = "stratified",
-    out: Path = Path("figures"),
-    formats: str = "png,svg",
+    out: Annotated[Path, option("Folder of the figures.")] = Path("figures"),
+    formats: Annotated[str, option("Any of png, svg and pdf, separated by commas.")] = "png,svg",
+    as_json: Json = False,
 ) -> Output:
     """Draw the figures of an experiment.
 
-    Parameters
-    ----------
-    out
-        Folder of the figures.
-    formats
-        Any of png, svg and pdf, separated by commas.
+    Exit codes: 0 done, 2 wrong request or unusable file.
     """
+    options = RunOptions(
+        grid, store, datasets, priors, seeds, epochs, methods, fractions, model, annotator, images
+    )
     from pairlearn_bench.figures import DRAWN, save_figures
 
     if options.grid not in DRAWN:
@@ -297,14 +410,34 @@ def figure(
     return Output(names, names)
 
 
-@command("bench compare", RunOptions, exits="0 they agree, 1 they do not")
-def compare(options: RunOptions, *, test_subset: Subset = "paper") -> Output:
+@app.command(cls=Command)
+def compare(
+    grid: GridName,
+    *,
+    store: Store = None,
+    datasets: Datasets = None,
+    priors: Priors = None,
+    seeds: Seeds = None,
+    epochs: RunEpochs = None,
+    methods: Methods = None,
+    fractions: Fractions = None,
+    model: Network = None,
+    annotator: AnnotatorName = None,
+    images: Images = None,
+    test_subset: Subset = "paper",
+    as_json: Json = False,
+) -> Output:
     """Compare the results with the published tables cell by cell.
 
     They agree if at least 85% of the cells are within their tolerance, and no supervised or ABS
     cell differs by more than 0.02. Runs with other epochs than the paper's are compared, too, and
     the last lines say so.
+
+    Exit codes: 0 they agree, 1 they do not, 2 wrong request or unusable file.
     """
+    options = RunOptions(
+        grid, store, datasets, priors, seeds, epochs, methods, fractions, model, annotator, images
+    )
     from pairlearn_bench.cells import PUBLISHED
     from pairlearn_bench.reproduction import compare_with_published
 
@@ -320,16 +453,17 @@ def compare(options: RunOptions, *, test_subset: Subset = "paper") -> Output:
     return Output(comparison.to_dict(), [str(comparison)], code=0 if comparison.passes else 1)
 
 
-@command("bench theory")
-def theory(*, out: Path = Path("theory"), seed: Seed = 0, quick: bool = False) -> Output:
+@app.command(cls=Command)
+def theory(
+    *,
+    out: Annotated[Path, option("Folder of the tables and figures.")] = Path("theory"),
+    seed: Seed = 0,
+    quick: Annotated[bool, option("Few repetitions, in seconds.", "--quick")] = False,
+    as_json: Json = False,
+) -> Output:
     """Compute errors of the class prior, variances, and bounds with measured errors.
 
-    Parameters
-    ----------
-    out
-        Folder of the tables and figures.
-    quick
-        Few repetitions, in seconds.
+    Exit codes: 0 done, 2 wrong request or unusable file.
     """
     from pairlearn_bench import theory
     from pairlearn_bench.tables import aligned
@@ -349,21 +483,7 @@ def theory(*, out: Path = Path("theory"), seed: Seed = 0, quick: bool = False) -
 
 @dataclass(frozen=True)
 class Sources:
-    """Files and folders with finished runs.
-
-    Parameters
-    ----------
-    store
-        File of finished runs, .jsonl or .parquet, or a folder; repeatable. [default: runs]
-    results
-        Folder of published results, with runs/*.parquet.
-    epochs
-        Only runs with so many epochs. [default: any]
-    model
-        Only runs of this network. [default: any]
-    annotator
-        Only runs with this annotator, paper or calibrated. [default: any]
-    """
+    """Files and folders with finished runs."""
 
     store: list[Path] | None = None
     results: Path | None = None
@@ -383,23 +503,32 @@ class Sources:
         return read_sources(self.paths(), chosen)
 
 
-@command("bench report", Sources)
-def report(sources: Sources, out: Path, *, force: bool = False) -> Output:
+@app.command(cls=Command)
+def report(
+    out: Annotated[Path, argument("The page to write: .html.")],
+    *,
+    store: Stores = None,
+    results: Results = None,
+    epochs: OnlyEpochs = None,
+    model: OnlyModel = None,
+    annotator: OnlyAnnotator = None,
+    force: Force = False,
+    as_json: Json = False,
+) -> Output:
     """Write one page with the paper's numbers and ours: tables, figures, and the runs.
 
     The page needs no network and no other files. Without --store and --results it is made from
     the stores in the folder runs.
 
-    Parameters
-    ----------
-    out
-        The page to write: .html.
 
     For example:
       pairlearn bench report bench.html
       pairlearn bench report bench.html --store accuracy.jsonl --store gamma.jsonl
       pairlearn bench report bench.html --results results/
+
+    Exit codes: 0 done, 2 wrong request or unusable file.
     """
+    sources = Sources(store, results, epochs, model, annotator)
     from pairlearn.report.html import write_page
     from pairlearn_bench.page import build_report
 
@@ -411,12 +540,24 @@ def report(sources: Sources, out: Path, *, force: bool = False) -> Output:
     return Output({"path": out, "bytes": size, **page.to_dict()}, [text])
 
 
-@command("bench headline", Sources)
-def headline(sources: Sources) -> Output:
+@app.command(cls=Command)
+def headline(
+    *,
+    store: Stores = None,
+    results: Results = None,
+    epochs: OnlyEpochs = None,
+    model: OnlyModel = None,
+    annotator: OnlyAnnotator = None,
+    as_json: Json = False,
+) -> Output:
     """Count the cells that reproduce the paper, and those where the likelihood is ahead.
 
-    For example: pairlearn bench headline --results results/
+    For example:
+      pairlearn bench headline --results results/
+
+    Exit codes: 0 done, 2 wrong request or unusable file.
     """
+    sources = Sources(store, results, epochs, model, annotator)
     from pairlearn_bench import GRIDS, headline_counts
     from pairlearn_bench.cells import departures
 
@@ -437,14 +578,3 @@ def _summaries(options: RunOptions, test_subset: str) -> list[list[Cell]]:
 
     records = options.records()
     return [summarize(records, name) for name in TEST_SUBSETS if test_subset in (name, "both")]
-
-
-app = register(
-    typer.Typer(
-        name="bench",
-        help="Run the paper's experiments and show the results.",
-        no_args_is_help=True,
-        add_completion=False,
-    ),
-    *(run, status, table, figure, compare, theory, report, headline),
-)

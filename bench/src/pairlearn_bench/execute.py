@@ -20,6 +20,7 @@ from pathlib import Path
 import torch
 
 from pairlearn.models import CONVOLUTIONAL, make_model
+from pairlearn.plugins import load_plugins
 from pairlearn.risks import Supervised
 from pairlearn.training import Precision, choose_device
 from pairlearn_bench.benchmark import (
@@ -224,6 +225,7 @@ def _start_worker(train: Train) -> None:
     global _train
     threading.Thread(target=_end_with_parent, daemon=True).start()
     torch.set_num_threads(1)
+    load_plugins()
     _train = train
 
 

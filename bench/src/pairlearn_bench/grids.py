@@ -8,13 +8,13 @@ from itertools import product
 from types import MappingProxyType
 from typing import Any
 
-from pairlearn.models import CONVOLUTIONAL
+from pairlearn.models import CONVOLUTIONAL, PERCEPTRONS
 from pairlearn_bench.data import SPECS, get_spec
+from pairlearn_bench.data.dataset import PAPER_DATASETS as PAPER_DATASETS
 from pairlearn_bench.runs import (
     CORRECTIONS,
     GUIDED,
     METHODS,
-    MODELS,
     SCONFCONFDIFF,
     Record,
     Run,
@@ -25,7 +25,6 @@ from pairlearn_bench.runs import (
 )
 from pairlearn_bench.statements import SIBLING_METHODS
 
-PAPER_DATASETS: tuple[str, ...] = tuple(name for name in SPECS if name != "digits")
 """The eight benchmarks of the paper."""
 
 _MLP_DATASETS = tuple(name for name in PAPER_DATASETS if SPECS[name].model == "mlp")
@@ -243,7 +242,7 @@ class Selection:
         self._check_images(chosen.datasets)
         without = [name for name in chosen.datasets if len(get_spec(name).shape) == 1]
         if self.model in CONVOLUTIONAL and without:
-            others = ", ".join(name for name in MODELS if name not in CONVOLUTIONAL)
+            others = ", ".join(PERCEPTRONS)
             raise ValueError(
                 f"{self.model} needs images, and there are none in {', '.join(without)}; "
                 f"the models for any data set are {others}"

@@ -16,6 +16,7 @@ from functools import cache
 from numbers import Real
 from typing import Any, TypeAlias, TypeVar
 
+from pairlearn.models import CONVOLUTIONAL, PERCEPTRONS
 from pairlearn.risks import RISKS, Risk, make_risk
 from pairlearn_bench.data import SPECS
 from pairlearn_bench.statements import LIKELIHOODS, SIDELESS
@@ -154,9 +155,7 @@ def method_order(method: str) -> int:
 
 T = TypeVar("T")
 
-MODELS = ("mlp", "mlp-bn", "mlp-small", "linear", "resnet34", "resnet32")
 _CHOICES = {
-    "model": MODELS,
     "annotator": ("paper", "calibrated"),
     "images": ("proper", "published"),
 }
@@ -167,6 +166,11 @@ _POSITIVE: _Rule = (float, lambda value: value > 0, "a positive number")
 _AMOUNT: _Rule = (float, lambda value: value >= 0, "a number of 0 or more")
 _RULES: dict[str, _Rule] = {
     **dict.fromkeys(("dataset", "method"), _TEXT),
+    "model": (
+        str,
+        lambda name: name in PERCEPTRONS or name in CONVOLUTIONAL,
+        "the name of a model",
+    ),
     "prior": (float, lambda value: 0 < value < 1, "a number in (0, 1)"),
     "fraction": (float, lambda value: 0 < value <= 1, "a number in (0, 1]"),
     "seed": (int, lambda value: value >= 0, "a whole number of 0 or more"),

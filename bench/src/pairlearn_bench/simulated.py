@@ -20,8 +20,11 @@ from pairlearn.columns import Mask
 from pairlearn.labels import PairLabels
 from pairlearn.randomness import normal, permutation, stream
 from pairlearn.risks import Supervised
-from pairlearn.training import Fleet, Group, Member, Precision
+from pairlearn.training import Precision
 from pairlearn_bench.data.sampling import sample_pairs
+from pairlearn_bench.fleet import Fleet, Group, Member
+
+__all__ = ["EPOCHS", "Annotator", "add_noise", "judge", "train_annotators"]
 
 EPOCHS = 10
 """Epochs that the paper trains its annotator for."""

@@ -17,7 +17,7 @@ import numpy as np
 
 from pairlearn.columns import Floats, Indices, Mask
 from pairlearn.judgements import Judgements
-from pairlearn.kinds import code, kind
+from pairlearn.judgements.kinds import code, kind
 from pairlearn.randomness import permutation, stream, uniform
 
 
@@ -63,6 +63,16 @@ def _outcome(items: Items) -> Judgements:
     """Whether both are of one class, and if not, which one is positive."""
     left, right = items.draw_classes(items.pairs).T.astype(np.float64)
     return _rows("both", items.pairs, left == right, right - left)
+
+
+def _confidences(items: Items) -> Judgements:
+    """The posterior of each of the two items: twice as many answers as pairs."""
+    return _rows("confidence", items.pairs, *items.posterior[items.pairs].T)
+
+
+def _labels(items: Items) -> Judgements:
+    """A class of each of the two items, drawn from its posterior."""
+    return _rows("label", items.pairs, *items.draw_classes(items.pairs).T)
 
 
 def _comparison(items: Items) -> Judgements:
@@ -122,6 +132,8 @@ class Statement(NamedTuple):
 STATEMENTS = {
     "label": Statement("Which class is it?", partial(_simulated, "label")),
     "confidence": Statement("How likely is it positive?", partial(_simulated, "confidence")),
+    "confidences": Statement("How likely is each of the two positive?", _confidences),
+    "labels": Statement("Which class is each of the two?", _labels),
     "soft": Statement(
         "How likely are they alike, and how much more positive is one?",
         partial(_simulated, "both"),
@@ -159,8 +171,11 @@ LIKELIHOODS = tuple(
 )
 """The likelihood of each question, except those of which only the answer yes is kept."""
 
+OF_BOTH_ITEMS = ("likelihood-confidences", "likelihood-labels")
+"""Baselines with an answer about each item of the pairs, which are twice as many answers."""
+
 SIBLING_METHODS = (
-    *LIKELIHOODS,
+    *(method for method in LIKELIHOODS if method not in OF_BOTH_ITEMS),
     *(f"{f}-{c}" for f in (*SOFT, *READ_BY) for c in ("none", "abs") if f != "pconf"),
     *("nnpu-relu", "pconf-none"),
 )

@@ -11,8 +11,8 @@ import numpy as np
 
 from pairlearn import PairClassifier, estimate_prior
 from pairlearn.check import check
+from pairlearn.io import read_items, read_pairs
 from pairlearn.simulation import simulate
-from pairlearn.tables import read_items, read_pairs
 
 
 def main(folder: Path) -> None:

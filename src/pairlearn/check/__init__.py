@@ -7,6 +7,8 @@ True
 """
 
 from pairlearn.check.checking import check as check
+from pairlearn.check.checks import CHECKS as CHECKS
+from pairlearn.check.checks import Check as Check
 from pairlearn.check.findings import CheckReport as CheckReport
 from pairlearn.check.findings import Finding as Finding
 from pairlearn.check.findings import Severity as Severity

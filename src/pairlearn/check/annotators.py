@@ -1,110 +1,119 @@
-"""Checks of who gave the answers in a table of judgements."""
+"""Findings about the people who gave the answers: the only caller of `pairlearn.annotators`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import chain
+from typing import Any
 
-import numpy as np
-
-from pairlearn.annotators.answers import constant_people, untouched_words
-from pairlearn.annotators.sides import against_classes, with_sides_right
-from pairlearn.check.answers import EXPLAINING, Answers, leans_of
-from pairlearn.check.findings import Finding, about_people, finding
+from pairlearn.annotators import Annotators, findings
+from pairlearn.annotators.answers import listed
+from pairlearn.check.findings import Finding, Severity
+from pairlearn.check.view import TableView
+from pairlearn.evaluation.ranking import against_classes
 from pairlearn.judgements import Judgements
-from pairlearn.prior import PriorEstimate
 
-ALIKE = 20
-"""Equal answers of one annotator from which on they are a habit."""
-AGREEING = "Two people who agree may have copied each other, so numbers do not decide. "
-FEATURES = (
-    "The features may tell which side is right (--items), and fit lets them decide.",
-    "A linear model of the features does not tell which side is right; what fit trains may.",
-)
-"""What features tell about rivals: where they are not given, and where they are."""
-OTHERS = ("those of most others, about the same items or similar ones", "the known classes")
-"""What answers with left and right exchanged run against: if most people decide, or classes."""
-LEANING = (
-    "similarities are taken as they are, and somebody leans or guesses: the share of positives may "
-    "lie outside of the interval; `pairlearn fit` takes habits back, and says the share too"
-)
-RIVALS = (
-    "annotators contradict each other, and all of them count: the share of positives may lie "
-    "outside of the interval; `pairlearn fit` lets the features decide whom to believe, and says "
-    "the share too"
-)
-DEPENDENT = (
-    "the items of a pair were not drawn independently: the share of positives may lie outside of "
-    "the interval"
-)
-UNLIKE = (
-    "similarities of independent pairs cannot average clearly below ½, so these tell no share of "
-    "positives"
-)
+UNRELIABLE = {"outlying-annotator", "leaning-annotator", "rival-annotators"}
+"""Findings that cast doubt on the similarities."""
+MANY_GUESSES, LEAN = 0.15, 0.05
+"""Share of guesses, and lean, that are reported if they are significant: none is in 108 honest
+crowds of `bench/speed/annotators.py --honest`."""
+RULES: dict[str, tuple[Severity, str]] = {
+    "levels": (
+        "note",
+        "Answers are on a scale: {scale}. They are taken as rounded, and what rounding "
+        "explains is no contradiction. Hard answers are fine where they are meant; if "
+        "soft ones were asked, probabilities in between are lost. An accuracy without "
+        "labels is as good as these numbers: if “probably” is right more often or less "
+        "often than they say, so is everything measured.",
+    ),
+    "contradicted-classes": (
+        "warning",
+        "The known classes contradict the differences or preferences of everybody: by "
+        "these, an item called negative is the more positive one in {share:.0%} of the "
+        "couples. Either the positive class is the other one (--positive), or left and "
+        "right are exchanged: a difference above 0 says that the right one is the more "
+        "positive, so change their sign.",
+    ),
+    "outlying-annotator": (
+        "warning",
+        "Many answers of {names} do not fit the pairs. {words}. fit counts them less or "
+        "not at all; talk to them, or leave them out.",
+    ),
+    "similar-names": (
+        "note",
+        "Names of annotators that differ only in case or spaces count as different "
+        "people: {words}. If they are one person's, write them alike.",
+    ),
+    "leaning-annotator": (
+        "warning",
+        "A habit shifts the answers of {names}. {words}. fit takes it back (not from a "
+        "stream); ask how the question was understood.",
+    ),
+}
+"""Severity and sentence of each finding that `pairlearn.annotators.findings` does not make."""
 
 
-def check_annotators(answers: Answers) -> Iterator[Finding]:
+def people_of(view: TableView) -> Annotators:
+    """Learn how each annotator answers, from the answers alone, if there are several."""
+    return Annotators.learn(view.judgements) if len(view.annotators) > 1 else Annotators()
+
+
+def _found(
+    code: str, names: Sequence[str] = (), rows: Any = (), *, name: str | None = None, **values: Any
+) -> Finding:
+    """A finding about some annotators, or rows; `name` replaces its code."""
+    severity, sentence = RULES[code]
+    known = [name for name in names if name]
+    values |= {"names": listed(known) if known else ""}
+    places = tuple(int(row) for row in rows[:5]), tuple(map(str, known[:5]))
+    return Finding(severity, name or code, sentence, len(rows) or len(known), *places, values)
+
+
+def check_annotators(view: TableView, people: Annotators) -> Iterator[Finding]:
     """Check how each annotator answers, or the table as one annotator where it names none."""
-    one_answer = {name for name, manner in answers.crowd.manners.items() if manner.constant}
-    for question, column in (("similarity", answers.s), ("difference", answers.c)):
-        values_of = {
-            name: column[~np.isnan(column) & (answers.names == name)] for name in answers.scales
-        }
-        habits = constant_people([values[:, None] for values in values_of.values()])
-        constant = [
-            name
-            for (name, values), habit in zip(values_of.items(), habits, strict=True)
-            if len(values) >= ALIKE and np.ptp(values) == 0 and habit
-            if not (name and name in one_answer)
-        ]
-        if constant:
-            yield about_people("constant", constant, name=f"constant-{question}", question=question)
-    middles, shares = answers.untouched
-    if shares:
-        yield finding("untouched", np.flatnonzero(middles), words=untouched_words(shares))
+    for found in findings(view.judgements):
+        known = [name for name in found.names if name]
+        values = {"words": found.sentence} | found.numbers
+        yield Finding("warning", found.code, "{words}.", len(known), (), tuple(known[:5]), values)
     by_scale: dict[str, list[str]] = {}
-    for name, scale in answers.scales.items():
-        if any(scale.levels) and name not in one_answer:  # one answer shows no levels
+    for name, scale in view.answer_scales.items():
+        if any(scale.levels):
             by_scale.setdefault(scale.words(), []).append(name)
     if by_scale:
         scales = [f"{scale} ({', '.join(names)})" for scale, names in by_scale.items()]
-        everybody = [*chain.from_iterable(by_scale.values())]
-        yield about_people("levels", everybody, scale="; ".join(scales).replace(" ()", ""))
-    bare = {name: "".join(name.casefold().split()) for name in answers.annotators.tolist()}
+        named = [*chain.from_iterable(by_scale.values())]
+        yield _found("levels", named, scale="; ".join(scales).replace(" ()", ""))
+    bare = {name: "".join(name.casefold().split()) for name in view.annotators.tolist()}
     alike = [name for name in bare if [*bare.values()].count(bare[name]) > 1]
     if alike:
         alike.sort(key=bare.__getitem__)
-        yield about_people("similar-names", alike, words=", ".join(map(repr, alike)))
+        yield _found("similar-names", alike, words=", ".join(map(repr, alike)))
     # Where the table names nobody, the checks of answers say as much.
-    for doubt in answers.crowd.doubts() if len(answers.annotators) else ():
-        if doubt.code == "untouched":  # which is a finding with its rows
-            continue
-        agreeing = AGREEING * any(len(group) > 1 for group in answers.crowd.rivals)
-        told = {"agreeing": agreeing, "features": FEATURES[answers.features is not None]}
-        told["others"] = OTHERS[answers.crowd.by_classes]
-        yield about_people(doubt.code, doubt.names, words=doubt.words, **told)
-    right = with_sides_right(answers.judgements, answers.crowd.manners.values())
-    statements = Judgements.concatenate([right, answers.statements[answers.statements.known]])
-    if (share := against_classes(statements, answers.features)) is not None:
-        yield finding("contradicted-classes", share=share)
-    # Where three answer the same pairs, contradictions show.
-    scattered = len(answers.annotators) > 1 and len(answers) < 3 * (answers.pair.max() + 1)
-    if scattered and answers.features is None:
-        yield finding("answers-alone")
+    for code, names in (
+        ("outlying-annotator", _outlying(people)),
+        ("leaning-annotator", _leaning(people)),
+    ):
+        if names and len(view.annotators):
+            words = "; ".join(f"{name}: {people.describe(name)}" for name in names)
+            yield _found(code, names, words=words)
+    known_classes = view.statements[view.statements.known]
+    statements = Judgements.concatenate([view.judgements, known_classes])
+    if (share := against_classes(statements, view.features)) is not None:
+        yield _found("contradicted-classes", share=share)
 
 
-def prior_caveats(
-    answers: Answers, implied: PriorEstimate, *, dependent: bool = False
-) -> list[str]:
-    """Reasons why the share of positives that similarities imply may be wrong."""
-    used = {*answers.names[answers.comparable].tolist()}
-    codes = {d.code for d in answers.crowd.doubts() if used.intersection(d.names)}
-    leaning = codes & EXPLAINING or any(leans_of(answers, answers.infeasible()))
-    rivals, unlike = "rival-annotators" in codes, too_unlike(implied)
-    caveats = {LEANING: leaning, RIVALS: rivals, DEPENDENT: dependent, UNLIKE: unlike}
-    return [text for text, holds in caveats.items() if holds]
+def _outlying(people: Annotators) -> list[str]:
+    return [p.name for p in people.people if p.guesses - 2 * p.guesses_error > MANY_GUESSES]
 
 
-def too_unlike(implied: PriorEstimate) -> bool:
-    """Whether similarities average clearly below ½."""
-    return implied.low == implied.high == 0.5 and round(implied.mean_similarity, 3) < 0.5
+def _leaning(people: Annotators) -> list[str]:
+    return [
+        p.name
+        for p in people.people
+        if p.informative
+        and (
+            abs(p.lean_same) > LEAN + 2 * p.lean_same_error
+            or abs(p.lean_right) > LEAN + 2 * p.lean_right_error
+        )
+    ]

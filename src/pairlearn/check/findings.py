@@ -1,32 +1,21 @@
-"""Findings about a table of judgements, their rules, and the report.
+"""Findings about a table of judgements, and the report that collects them.
 
-``rules.toml`` has for each code its usual severity, and a message that says what it is, what it
-means and what to do. The checks compute the values that fill the messages.
+A `Finding` is a value: a code, a severity, the numbers behind it and where it was seen. Its
+sentence is made from the numbers when it is shown. `pairlearn.check.checks` has one class for each
+code, and `pairlearn.check.annotators` those about people.
 """
 
 from __future__ import annotations
 
-import tomllib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field, replace
-from importlib.resources import files
 from typing import Any, Literal
 
-import numpy as np
-
-from pairlearn.annotators.answers import listed
-from pairlearn.annotators.crowd import Crowd
+from pairlearn.annotators import Annotators
 from pairlearn.prior import PriorEstimate
 
 Severity = Literal["error", "warning", "note"]
-SHOWN = 5
-"""Rows or ids that a finding names."""
-
-
-RULES: dict[str, dict[str, Any]] = tomllib.loads(
-    files("pairlearn.check").joinpath("rules.toml").read_text("utf-8")
-)
-"""Usual severity and message of each finding."""
+SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")
 
 
 @dataclass(frozen=True)
@@ -39,20 +28,39 @@ class Finding:
         An error keeps the table from being used; a warning is probably a mistake.
     code : str
         A short name that stays the same from version to version.
-    message : str
-        What it is, what it means and what to do.
+    sentence : str
+        The message, with the names of numbers in braces.
     count : int
         How many rows (or items, or annotators) it is about; 0 for the whole table.
     rows, ids : tuple
         The first of the rows, counted from 1 without the header, and of the items or annotators.
+    numbers : mapping
+        The values that fill the sentence.
+
+    Examples
+    --------
+    >>> Finding("note", "few-pairs", "Only {pairs:,} pairs.", numbers={"pairs": 3}).message
+    'Only 3 pairs.'
     """
 
     severity: Severity
     code: str
-    message: str
+    sentence: str
     count: int = 0
     rows: tuple[int, ...] = ()
     ids: tuple[int | str, ...] = ()
+    numbers: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def message(self) -> str:
+        """What it is, what it means and what to do."""
+        return self.sentence.format(**{"count": self.count, **self.numbers})
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON, with the message instead of its parts."""
+        values = asdict(self)
+        del values["sentence"]
+        return values | {"message": self.message}
 
 
 @dataclass(frozen=True)
@@ -71,7 +79,11 @@ class Summary:
         Rows with both judgements that no posteriors produce, on which side, and their mean distance
         to the feasible region in the (c, s) plane.
     prior : PriorEstimate or None
-        What the similarities imply, on the side of ½ that is stated, and else on the lower side.
+        What the similarities imply, on the side of ½ that is known, and else on the lower side.
+    majority_known : bool
+        Whether the arguments or known classes determine that side.
+    prior_caveats : tuple of str
+        Reasons why that share may lie outside its interval.
     components, largest_component, seen_once
         Components of the graph of pairs, the share of the items in the largest, and items in one
         pair.
@@ -94,46 +106,59 @@ class Summary:
     below_parabola: int
     infeasible_distance: float
     prior: PriorEstimate | None
+    majority_known: bool
+    prior_caveats: tuple[str, ...]
     components: int
     largest_component: float
     seen_once: int
     learnable: str
+
+    def prior_words(self) -> list[str]:
+        """The implied share of positives in words, with its caveats; empty if there is none."""
+        if self.prior is None:
+            return []
+        value, low, high = self.prior.value, self.prior.low, self.prior.high
+        one_side = self.majority_known or round(value, 3) == 0.5
+        high = high if self.majority_known or not one_side else 1 - low
+        text = f"share of positives: {value:.3f} (95% interval {low:.3f} to {high:.3f})"
+        if not one_side:
+            text += (
+                f", or {1 - value:.3f} ({1 - high:.3f} to {1 - low:.3f}) if positives are the "
+                "majority"
+            )
+        source = f"from {self.prior.n:,} similarities with mean {self.prior.mean_similarity:.3f}"
+        return [f"{text}, {source}", *(f"but {caveat}" for caveat in self.prior_caveats)]
 
 
 @dataclass(frozen=True)
 class CheckReport:
     """The result of `check`: errors first, then warnings, then notes; and the table in numbers.
 
-    ``crowd`` describes how the annotators answer, where that is known, and ``statements`` counts
+    ``people`` is how the annotators answer, where that is known, and ``statements`` counts
     the statements of each kind.
 
     Examples
     --------
     >>> from pairlearn.check import check
-    >>> from pairlearn.tables import PairTable
-    >>> report = check(PairTable([1, 1], [2, 1], [0.5, 1.0], [0.1, 0.0]))
+    >>> from pairlearn import Judgements
+    >>> report = check(Judgements.from_pairs([[1, 2], [1, 1]], [[0.5, 0.1], [1.0, 0.0]]))
     >>> report.ok, report.of("error")[0].code
     (False, 'self-pair')
     """
 
     findings: tuple[Finding, ...]
     summary: Summary
-    crowd: Crowd | None = None
+    people: Annotators | None = None
     statements: Mapping[str, int] = field(default_factory=dict)
-
-    @property
-    def said(self) -> Mapping[str, int]:
-        """The old name of `statements`."""
-        return self.statements
 
     @property
     def ok(self) -> bool:
         """Whether there is no error."""
         return not self.of("error")
 
-    def of(self, severity: Severity) -> list[Finding]:
-        """The findings of one severity."""
-        return [finding for finding in self.findings if finding.severity == severity]
+    def of(self, *severities: Severity) -> list[Finding]:
+        """The findings of some severities."""
+        return [finding for finding in self.findings if finding.severity in severities]
 
     def without(self, codes: Collection[str]) -> CheckReport:
         """The report less the findings of some codes."""
@@ -143,40 +168,6 @@ class CheckReport:
         """Plain values for JSON."""
         return {
             "ok": self.ok,
-            "findings": [asdict(finding) for finding in self.findings],
+            "findings": [finding.to_dict() for finding in self.findings],
             "summary": asdict(self.summary),
         }
-
-
-def finding(
-    code: str,
-    rows: Any = (),
-    ids: Any = (),
-    *,
-    count: int | None = None,
-    severity: Severity | None = None,
-    name: str | None = None,
-    **values: Any,
-) -> Finding:
-    """Fill the rule of a code with values; rows count from 0.
-
-    ``count``, ``severity`` and ``name`` override the number of rows, the rule's severity and the
-    code.
-    """
-    rule = RULES[code]
-    count = len(rows) if count is None else count
-    return Finding(
-        severity or rule["severity"],
-        name or code,
-        rule["message"].format(**values, count=count),
-        count,
-        rows=tuple(int(row) + 1 for row in rows[:SHOWN]),
-        ids=tuple(np.asarray(ids[:SHOWN]).tolist()),
-    )
-
-
-def about_people(code: str, names: Sequence[str], **values: Any) -> Finding:
-    """A finding about some annotators."""
-    known = [name for name in names if name]
-    who = listed(known) if known else ""
-    return finding(code, ids=known, count=len(known), names=who, **values)

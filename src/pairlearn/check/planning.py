@@ -199,24 +199,26 @@ def plan_from_pilot(
         raise ValueError(
             f"the pilot has {pilot.n} pairs: judge at least {LEAST_PAIRS}, or plan from assumptions"
         )
-    width = (pilot.high - pilot.low) / 2
+    low, high = pilot.informed.low, pilot.informed.high
+    width = (high - low) / 2
     if not 0 < width < 0.5:
         raise ValueError(
-            f"the pilot's interval is [{pilot.low:g}, {pilot.high:g}], which tells nothing "
+            f"the pilot's interval is [{low:g}, {high:g}], which tells nothing "
             "about its width at other sizes: judge more pairs, or plan from assumptions"
         )
     logs = []
     for part in np.array_split(permutation(stream(seed, "pilot"), len(labels)), PARTS):
         rest = measure(np.setdiff1d(np.arange(len(labels)), part))
-        logs.append(math.log(max(rest.high - rest.low, 1e-12) / 2 * math.sqrt(rest.n / pilot.n)))
+        length = max(rest.informed.high - rest.informed.low, 1e-12)
+        logs.append(math.log(length / 2 * math.sqrt(rest.n / pilot.n)))
     spread = math.sqrt((PARTS - 1) * float(np.var(logs)))
     factor = math.exp(min(2 * _NINE_TENTHS * spread, 50.0))
     assumptions = {
         "from": "pilot",
         "pairs": pilot.n,
         "accuracy": pilot.value,
-        "low": pilot.low,
-        "high": pilot.high,
+        "low": low,
+        "high": high,
         "method": pilot.method,
         "seed": seed,
     }
@@ -359,7 +361,7 @@ def _half_widths(
     widths = np.empty(tables)
     for index in range(tables):
         h, h_prime, labels = _simulate(model, size, stream(seed, "plan", index))
-        estimate = estimate_accuracy(h, h_prime, labels, confidence=confidence)
+        estimate = estimate_accuracy(h, h_prime, labels, confidence=confidence).informed
         widths[index] = (estimate.high - estimate.low) / 2
     return widths * math.sqrt(size / n)
 

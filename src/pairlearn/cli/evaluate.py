@@ -5,28 +5,26 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
-from pairlearn.cli.command import (
-    NO_RANGE,
-    Output,
-    as_options,
-    baseline,
-    command,
-    counted,
-    narrower,
-)
-from pairlearn.cli.options import Reading, check_new_file, check_positive
+from pairlearn.cli import options as opt
+from pairlearn.cli.command import Command, Output, baseline, counted, new_app
+from pairlearn.cli.options import argument, check_new_file, check_positive, option
+from pairlearn.cli.reading import Reading
 
 if TYPE_CHECKING:
     from pairlearn.estimators import PairClassifier
-    from pairlearn.estimators.measuring import HeldPairs, PairSample
-    from pairlearn.evaluation import Evaluation, Plausible, Recalibration
+    from pairlearn.estimators.measuring import HeldPairs
+    from pairlearn.evaluation import Evaluation, Recalibration
 
+app = new_app()
+Files = Annotated[
+    list[Path] | None,
+    argument("ITEMS and PAIRS, unless they are given by name.", metavar="ITEMS PAIRS"),
+]
+ItemsByName = Annotated[Path | None, option("Table of items, or their folder: ITEMS by name.")]
+PairsByName = Annotated[Path | None, option("Judged pairs that were held out: PAIRS by name.")]
 TITLES = {"f1": "F1", "prior": "share of positives", "roc auc": "ROC AUC"}
 LINES = {
     "recalibration": "judgements corrected with {labels:,} known classes: log-odds times "
@@ -41,115 +39,122 @@ LINES = {
 """Results of further options, in a line each."""
 
 
-@dataclass(kw_only=True)
-class Request(Reading):
-    """A model, and judged pairs to measure it with; files by position or by name.
+def two_files(
+    files: list[Path] | None, items: Path | None, pairs: Path | None, page: Path | None = None
+) -> tuple[Path, Path]:
+    """The files of items and of pairs, by position or by name; ``page`` is the one to write."""
+    rest = [*(files or ())]
+    paths = [named or (rest.pop(0) if rest else None) for named in (items, pairs)]
+    if rest or None in paths:
+        positional = " ".join(map(str, files or ())) or "none"
+        last = f"; the last file, {page}, is the page to write" * (page is not None)
+        raise ValueError(
+            "give ITEMS and PAIRS, by position or as --items and --pairs; by position there "
+            f"are: {positional}{last}"
+        )
+    return paths[0], paths[1]  # type: ignore[return-value]
 
-    Parameters
-    ----------
-    files
-        ITEMS and PAIRS, unless they are given by name.
-    items
-        Table of items, or their folder: ITEMS by name.
-    pairs
-        Judged pairs that were held out: PAIRS by name.
-    """
 
-    model: Annotated[Path, typer.Argument()]
-    files: Annotated[list[Path] | None, typer.Argument(metavar="ITEMS PAIRS")] = None
-    items: Path | None = None
-    pairs: Path | None = None
-    ids: Path | None = None
-    threshold: float = 0.5
-    prior: float | None = None
-    confidence: float = 0.95
-    noisy: bool = False
+@dataclass(frozen=True)
+class Scoring:
+    """A model, its scores of held-out pairs, and how to measure it with them."""
 
-    @cached_property
-    def tables(self) -> tuple[Path, Path]:
-        """The files of items and of pairs."""
+    classifier: PairClassifier
+    held: HeldPairs
+    pairs: Path
+    notes: list[str]
+    threshold: float
+    prior: float | None
+    confidence: float
+
+    @classmethod
+    def read(
+        cls,
+        model: Path,
+        files: tuple[Path, Path],
+        ids: Path | None,
+        reading: Reading,
+        *,
+        noisy: bool,
+        both: bool = False,
+        **options: Any,
+    ) -> Scoring:
+        """Load the model, read the tables, and score the pairs."""
         from pairlearn.columns import check_share
-
-        check_share("--threshold", self.threshold)
-        rest = [*(self.files or ())]
-        paths = [named or (rest.pop(0) if rest else None) for named in (self.items, self.pairs)]
-        if rest or None in paths:
-            positional = " ".join(map(str, self.files or ())) or "none"
-            page = getattr(self, "out", None)
-            last = f"; the last file, {page}, is the page to write" * (page is not None)
-            raise ValueError(
-                "give ITEMS and PAIRS, by position or as --items and --pairs; by position there "
-                f"are: {positional}{last}"
-            )
-        return paths[0], paths[1]  # type: ignore[return-value]
-
-    @cached_property
-    def classifier(self) -> PairClassifier:
-        """The model."""
         from pairlearn.estimators import PairClassifier
+        from pairlearn.estimators.measuring import HeldPairs
+        from pairlearn.io import read_items
 
-        return PairClassifier.load(self.model)
+        check_share("--threshold", options["threshold"])
+        classifier = PairClassifier.load(model)
+        table = reading.checked(files[1], noisy=noisy, prior=options["prior"])
+        items = read_items(files[0], ids, columns=classifier.columns())
+        held = HeldPairs.score(classifier, items, table, files, both=both)
+        return cls(classifier, held, files[1], reading.notes, **options)
 
-    def sample(self, *, stream: bool = False) -> PairSample:
-        """Items and pairs, of a stream a random sample."""
-        from pairlearn.estimators.measuring import PairSample, sample_pair_file
-        from pairlearn.tables import read_items
-
-        (items, pairs), columns = self.tables, self.classifier.columns()
-        if stream:
-            scales = self.stream_scales()
-            mapped = read_items(items, self.ids, columns=columns, mapped=True)
-            return sample_pair_file(mapped, pairs, noisy=self.noisy, scales=scales)
-        table = self.checked(pairs, noisy=self.noisy, prior=self.prior)
-        return PairSample(read_items(items, self.ids, columns=columns), table, len(table))
-
-    def evaluated(self, held: HeldPairs, cost: tuple[float, float] | None = None) -> Evaluation:
-        """All measures on held-out pairs."""
-        return held.evaluate(self.confidence, threshold=self.cut, cost=cost, prior=self.prior)
+    def evaluation(self, cost: tuple[float, float] | None = None) -> Evaluation:
+        """All measures on the held-out pairs."""
+        options: Any = {"threshold": self.cut, "cost": cost, "prior": self.prior}
+        return self.held.evaluate(self.confidence, **options)
 
     @property
     def cut(self) -> float:
         """The threshold as log-odds."""
         return math.log(self.threshold) - math.log1p(-self.threshold)
 
-    def plausible(self, held: HeldPairs, known: Recalibration | None = None) -> Plausible | None:
-        """The accuracy whatever the annotators' confidence, or as known classes tell it."""
-        if known is not None:
-            held = replace(held, known=known)
-        return held.plausible(self.cut, self.confidence)
-
-    def side_doubts(self, held: HeldPairs) -> list[str]:
+    def side_doubts(self) -> list[str]:
         """Reasons why the model may have the classes exchanged."""
         from pairlearn.estimators.exchanged import side_doubts
 
-        return side_doubts(self.classifier, held.table.judgements(held.items))
+        return side_doubts(self.classifier)
 
-    def doubts(self, held: HeldPairs, evaluation: Evaluation) -> list[str]:
+    def doubts(self, evaluation: Evaluation) -> list[str]:
         """Other warnings about an evaluation."""
         from pairlearn.estimators.measuring import evaluation_doubts
 
-        doubts = evaluation_doubts(self.classifier, self.tables[1], evaluation, self.prior)
-        notes = [*held.items.notes, *self.notes, *doubts, *held.annotator_doubts(self.classifier)]
-        return [*notes, *map(as_options, evaluation.warnings)]
+        doubts = evaluation_doubts(self.classifier, self.pairs, evaluation, self.prior)
+        notes = [*self.held.items.notes, *self.notes, *doubts]
+        return [*notes, *self.held.annotator_doubts(self.classifier), *evaluation.warnings]
 
 
-@command(
-    "evaluate",
-    Request,
-    quiet="Print the accuracy alone.",
-    exits="0 done, 1 the accuracy does not reach --at-least",
-)
+@app.command(cls=Command)
 def evaluate(
-    request: Request,
+    model: opt.Model,
+    files: Files = None,
     *,
-    cost: str | None = None,
-    choose_threshold: bool = False,
-    sensitivity: bool = False,
-    calibration: bool = False,
-    labelled: Path | None = None,
-    positive: str | None = None,
-    at_least: float | None = None,
-    stream: bool = False,
+    items: ItemsByName = None,
+    pairs: PairsByName = None,
+    ids: opt.Ids = None,
+    threshold: opt.Threshold = 0.5,
+    prior: opt.Prior = None,
+    confidence: opt.Confidence = 0.95,
+    noisy: opt.Noisy = False,
+    similarity_scale: opt.SimilarityScale = None,
+    difference_scale: opt.DifferenceScale = None,
+    difference_means: opt.DifferenceMeans = None,
+    cost: Annotated[
+        str | None, option("Costs of a false positive and of a false negative, as 1,5.")
+    ] = None,
+    choose_threshold: Annotated[
+        bool, option("Find the threshold with the least cost.", "--choose-threshold")
+    ] = False,
+    sensitivity: Annotated[
+        bool, option("Show the effect of miscalibrated annotators.", "--sensitivity")
+    ] = False,
+    calibration: Annotated[
+        bool, option("Compare probabilities with judgements.", "--calibration")
+    ] = False,
+    labelled: opt.Labelled = None,
+    positive: opt.Positive = None,
+    at_least: Annotated[
+        float | None,
+        option(
+            "Exit with 1 unless the accuracy's interval lies above this, also if the classes may "
+            "be exchanged."
+        ),
+    ] = None,
+    as_json: opt.Json = False,
+    quiet: Annotated[bool, option("Print the accuracy alone.", "--quiet")] = False,
 ) -> Output:
     """Measure a model on judged pairs that it was not fitted to.
 
@@ -160,52 +165,35 @@ def evaluate(
     Pairs with items that the model was trained on are left out, with a note; without others
     nothing is measured. pairlearn split makes tables without such items.
 
-    With --stream the pairs stay in their Parquet file. All are checked, and the model is
-    measured on a random sample of 262,144 at most.
-
-    Parameters
-    ----------
-    cost
-        Costs of a false positive and of a false negative, as 1,5.
-    choose_threshold
-        Find the threshold with the least cost.
-    sensitivity
-        Show the effect of miscalibrated annotators.
-    calibration
-        Compare probabilities with judgements.
-    labelled
-        Items of known class, id and class: corrects the confidence of the judgements.
-    at_least
-        Exit with 1 unless the accuracy's interval lies above this, also if the classes may be
-        exchanged.
-
     For example:
       pairlearn evaluate model items.csv held_out.csv
       pairlearn evaluate model items.csv held.csv --cost 1,5 --choose-threshold
-      pairlearn evaluate model items.csv held.csv --sensitivity \\
-        --labelled known.csv
+      pairlearn evaluate model items.csv held.csv --labelled known.csv
       pairlearn evaluate model items.csv held_out.csv --at-least 0.9 --quiet
-    """  # noqa: D301
+
+    Exit codes: 0 done, 1 the accuracy does not reach --at-least, 2 wrong request or unusable
+    file.
+    """
     from pairlearn.columns import check_share
 
     check_share("--at-least", at_least)
     check_positive(positive, labelled)
-    costs, files = _costs(cost), request.tables
+    costs, paths = _costs(cost), two_files(files, items, pairs)
     from pairlearn.estimators.exchanged import either_way
-    from pairlearn.estimators.measuring import HeldPairs
 
-    sample = request.sample(stream=stream)
-    held = HeldPairs.score(
-        request.classifier, sample.items, sample.table, files, both=labelled is not None
-    )
-    evaluation, recalibration = request.evaluated(held, costs), None
-    sides = request.side_doubts(held)
+    scoring = Scoring.read(
+        model, paths, ids, Reading(similarity_scale, difference_scale, difference_means),
+        noisy=noisy, both=labelled is not None, threshold=threshold, prior=prior,
+        confidence=confidence,
+    )  # fmt: skip
+    held = scoring.held
+    evaluation, recalibration = scoring.evaluation(costs), None
+    sides = scoring.side_doubts()
     wrong: list[str] = []
     extras: dict[str, Any] = dict.fromkeys(LINES)
     if labelled is not None:
-        recalibration, against, wrong = _recalibrated(request.classifier, held, labelled, positive)
+        recalibration, against, wrong = _recalibrated(scoring.classifier, held, labelled, positive)
         sides += against
-    band = request.plausible(held, recalibration)
     if recalibration is not None:
         extras["recalibration"] = {
             "slope": recalibration.slope,
@@ -214,39 +202,35 @@ def evaluate(
             "accuracy_before": evaluation.accuracy,
         }
         held = replace(held, labels=recalibration.labels)
-        evaluation = request.evaluated(held, costs)
-    options = held.options(request.confidence)
+        scoring = replace(scoring, held=held)
+        evaluation = scoring.evaluation(costs)
+    options = held.options(confidence)
     if choose_threshold:
-        extras["chosen_threshold"] = _choice(held, costs or (1, 1), request.prior, options)
+        extras["chosen_threshold"] = _choice(held, costs or (1, 1), prior, options)
     if sensitivity:
         extras["sensitivity"] = _sensitivity(held, options)
     if calibration:
-        extras["calibration"] = _calibration(held, request.prior, options)
-    warnings = [*request.doubts(held, evaluation), *sides, *wrong]
+        extras["calibration"] = _calibration(held, prior, options)
     value, low = evaluation.accuracy.value, evaluation.accuracy.low
     not_measured = None
     if sides:  # nothing tells which side is right
         value, low = min(value, 1 - value), min(low, 1 - evaluation.accuracy.high)
-        not_measured, band = either_way(band or evaluation.accuracy), None
-    sampled = sample.rows - sample.ignored > len(sample.table)
+        not_measured = either_way(evaluation.accuracy)
     data = {
-        "model": request.model,
-        "pairs": files[1],
+        "model": model,
+        "pairs": paths[1],
         **evaluation.to_dict(),
-        "threshold": request.threshold,
-        "plausible": None if band is None else band.to_dict(),
+        "threshold": threshold,
         "not_measured": not_measured,
-        "ignored": sample.ignored + held.ignored,
-        "sampled_from": sample.rows if sampled else None,
+        "ignored": held.ignored,
         "seen": held.seen,
         **extras,
-        "warnings": warnings,
     }
     below = at_least is not None and not low >= at_least
-    text = [*_text(request, evaluation, band, data | {"measured_on": held.words()})]
+    text = [*_text(evaluation, data | {"measured_on": held.words()})]
     if below:
         text.append(f"the accuracy may be below {at_least:g}: its interval begins at {low:.3f}")
-    text += [NO_RANGE] * (band is None and not sides)
+    warnings = [*scoring.doubts(evaluation), *sides, *wrong]
     return Output(data, text, f"{value:.4f}", warnings, urgent=sides, code=1 if below else 0)
 
 
@@ -258,15 +242,15 @@ def _recalibrated(
     What contradicts the judgements follows, and what contradicts the model.
     """
     from pairlearn.estimators.exchanged import class_doubts
-    from pairlearn.tables.read import read_labelled
+    from pairlearn.io.pairs import read_labelled
 
     if positive is None and classifier.classes_.dtype.kind == "U":
         positive = str(classifier.classes_[1])
-    known = read_labelled(labelled, held.items, positive)
+    known, _ = read_labelled(labelled, held.items, positive)
     recalibration = held.recalibrate(known)
     if recalibration is None:
-        items, n = held.items, len(known.rows)
-        seen = n - int(classifier.unseen(known.rows[:, None], items.features, items.ids).sum())
+        items, n = held.items, len(known)
+        seen = n - int(classifier.unseen(known.ends[:, :1], items.features, items.ids).sum())
         learnt = f"fit has learnt from {seen:,} of them, and the pairs of these are left out"
         why = [learnt] * bool(seen) + [f"{n - seen:,} are not in these pairs"] * (seen < n)
         raise ValueError(
@@ -274,9 +258,7 @@ def _recalibrated(
             f"{'; '.join(why)}. Give classes of items that are in these pairs and that fit has not "
             "seen, or leave out --labelled"
         )
-    against, wrong = (
-        [*map(as_options, doubts)] for doubts in class_doubts(held, held.classes_of(known))
-    )
+    against, wrong = class_doubts(held, held.classes_of(known))
     return None if against or wrong else recalibration, against, wrong
 
 
@@ -310,20 +292,16 @@ def _calibration(held: HeldPairs, prior: float | None, options: dict[str, Any]) 
     return {name: getattr(curve, name) for name in ("predicted", "implied", "shares")}
 
 
-def _text(
-    request: Request, evaluation: Evaluation, band: Plausible | None, data: dict[str, Any]
-) -> Iterator[Any]:
+def _text(evaluation: Evaluation, data: dict[str, Any]) -> Iterator[Any]:
     if data["seen"]:
         yield data["seen"]
     if data["not_measured"]:
         yield f"accuracy not measured: {data['not_measured']}"
-    if band is not None:
-        yield f"accuracy {band.words()};\n  {narrower(band.remedy(), band.labels)}"
-    rows = data["sampled_from"]
-    sampled = "" if rows is None else f", drawn at random from the {rows:,}"
+    else:
+        yield evaluation.accuracy.sentence()
     yield (
-        f"{request.model} on {data['measured_on']}{sampled} of {data['pairs']}, as the annotators "
-        f"see it; positive above {request.threshold:g}"
+        "{model} on {measured_on} of {pairs}, as the annotators see it; positive above "
+        "{threshold:g}".format(**data)
     )
     yield _measures(evaluation)
     for name, line in LINES.items():
@@ -365,21 +343,25 @@ def _measures(evaluation: Evaluation) -> Any:
     return grid
 
 
-@dataclass(kw_only=True)
-class PageRequest(Request):
-    """The same, and the page to write.
-
-    Parameters
-    ----------
-    out
-        The page to write: .html.
-    """
-
-    out: Annotated[Path, typer.Argument()]
-
-
-@command("report", PageRequest)
-def report(request: PageRequest, *, force: bool = False) -> Output:
+@app.command(cls=Command)
+def report(
+    model: opt.Model,
+    files: Files = None,
+    out: Annotated[Path, argument("The page to write: .html.")] = ...,  # type: ignore[assignment]
+    *,
+    items: ItemsByName = None,
+    pairs: PairsByName = None,
+    ids: opt.Ids = None,
+    threshold: opt.Threshold = 0.5,
+    prior: opt.Prior = None,
+    confidence: opt.Confidence = 0.95,
+    noisy: opt.Noisy = False,
+    similarity_scale: opt.SimilarityScale = None,
+    difference_scale: opt.DifferenceScale = None,
+    difference_means: opt.DifferenceMeans = None,
+    force: opt.Force = False,
+    as_json: opt.Json = False,
+) -> Output:
     """Write a page about a model for readers who do not know the method.
 
     Its accuracy without labels and what that means, rates, calibration, the judgements, the
@@ -388,36 +370,36 @@ def report(request: PageRequest, *, force: bool = False) -> Output:
 
     For example:
       pairlearn report model items.csv held_out.csv report.html
-      pairlearn report model --items items.csv --pairs held_out.csv report.html \\
-        --force
-    """  # noqa: D301
-    items, pairs = files = request.tables
-    check_new_file(request.out, "reports", (".html",), inputs=[*files, request.ids], force=force)
-    from pairlearn.estimators.measuring import HeldPairs
+      pairlearn report model items.csv held_out.csv report.html --force
+
+    Exit codes: 0 done, 2 wrong request or unusable file.
+    """
+    paths = two_files(files, items, pairs, out)
+    check_new_file(out, "reports", (".html",), inputs=[*paths, ids], force=force)
     from pairlearn.report import build_report, measure, write_page
 
-    sample = request.sample()
-    held = HeldPairs.score(request.classifier, sample.items, sample.table, files)
-    evaluation = request.evaluated(held)
+    scoring = Scoring.read(
+        model, paths, ids, Reading(similarity_scale, difference_scale, difference_means),
+        noisy=noisy, threshold=threshold, prior=prior, confidence=confidence,
+    )  # fmt: skip
+    held, evaluation = scoring.held, scoring.evaluation()
     seen = [] if held.seen is None else [held.seen]
     measured = measure(
-        request.classifier,
+        scoring.classifier,
         held.items,
         held.table,
         evaluation,
-        names=(request.model.resolve().name, pairs.name),
-        source=items,
-        threshold=request.threshold,
-        prior=request.prior,
-        band=request.plausible(held),
-        warnings=(*seen, *request.doubts(held, evaluation), *request.side_doubts(held)),
+        names=(model.resolve().name, paths[1].name),
+        source=paths[0],
+        threshold=threshold,
+        prior=prior,
+        warnings=(*seen, *scoring.doubts(evaluation), *scoring.side_doubts()),
     )
-    inputs = [*sorted(request.model.iterdir()), items, pairs]
-    size = write_page(request.out, build_report(measured), inputs)
+    size = write_page(out, build_report(measured), [*sorted(model.iterdir()), *paths])
     data = measured.to_dict()
     line = (
-        f"{request.out}: accuracy {evaluation.accuracy} as the annotators see it, "
+        f"{out}: accuracy {evaluation.accuracy} as the annotators see it, "
         f"{baseline(evaluation.prior.value)}; {counted(len(data['warnings']), 'warning')}, "
         f"{size / 1e3:.0f} kB"
     )
-    return Output({"path": request.out, "bytes": size, **data}, [line, *seen])
+    return Output({"path": out, "bytes": size, **data}, [line, *seen])

@@ -4,240 +4,119 @@ from __future__ import annotations
 
 import shlex
 import time
-import warnings
 from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import typer
-
+from pairlearn.cli import options as opt
 from pairlearn.cli.command import (
     INTERRUPTED,
+    Command,
     CommandError,
     Output,
-    as_options,
-    command,
+    baseline,
+    counted,
+    new_app,
 )
-from pairlearn.cli.fit_output import crowd_of, summary_of, text_of, warnings_of
-from pairlearn.cli.options import (
-    Columns,
-    OptionalCount,
-    Reading,
-    Training,
-    check_new_model,
-    check_positive,
-)
-from pairlearn.cli.pairs import where
+from pairlearn.cli.options import check_new_model, check_positive, option
+from pairlearn.cli.pairs import by_kind, where
+from pairlearn.cli.reading import Reading, column_choice
 from pairlearn.progress import hidden_bars
 
 if TYPE_CHECKING:
-    from pairlearn.check import Finding
     from pairlearn.estimators import PairClassifier
     from pairlearn.estimators.measuring import FitCheckpoints, Measured
     from pairlearn.estimators.table import Table
-    from pairlearn.tables import ItemTable, PairTable
+    from pairlearn.io import ItemTable
 
+app = new_app()
 SHOWN = 3
-"""Errors that are named."""
+"""Errors that are named, and annotators."""
 SETTLED_BY_LABELS = {
-    "majority-unclear", "needs-majority", "needs-prior", "one-class", "one-value",
-    "ranking-only",
+    "majority-unclear", "needs-majority", "needs-prior", "one-value",
 }  # fmt: skip
 """Findings that some known classes, or shares of groups, settle."""
-CHECKED = (
-    *("labelled", "positive", "columns", "ignore", "kinds", "prior", "majority"),
-    *("similarity_scale", "difference_scale", "difference_means"),
-)
-"""Options of `fit` that `check` takes, too."""
+HABITS = ("answers", "guesses", "lean_same", "lean_right", "spread_same", "spread_right", "scale")
+"""Attributes of each annotator in the JSON."""
 
 
-@dataclass(kw_only=True)
-class Request(Columns, Reading, Training):
-    """What to learn from, and the parameters of `PairClassifier`.
-
-    Parameters
-    ----------
-    groups
-        File with the columns group, share of positives and perhaps uncertainty; ITEMS then has
-        a column group.
-    annotators
-        Whether to learn how each of them answers; auto: where the pairs suggest it.
-    model
-        mlp-bn and mlp have three hidden layers; auto is mlp-bn, or linear where few pairs
-        need no more and for texts, and for images resnet8, a small convolutional network.
-    risk
-        likelihood, sconfconfdiff, confdiff, sconf, convex-0.5, …
-    correction
-        abs, relu, none, or a slope.
-    unjudged
-        auto or ignore: whether to learn from items that no row is about.
-    target_prior
-        Share of positive items where it will be used. [default: as in the pairs]
-    annotator_prior
-        Share that the annotators had in mind. [default: as in the pairs]
-    labelled_weight
-        Share of --labelled in the objective; 0 to 1. [default: an item counts as a pair]
-    batch_size
-        Pairs in a step. [default: by their number]
-    weight_decay
-        Weight decay of Adam. [default: 0.00001]
-    early_stopping
-        Stop when the loss on held-out pairs no longer falls.
-    """
-
-    items: Annotated[Path, typer.Argument()]
-    pairs: Annotated[Path, typer.Argument()]
-    ids: Path | None = None
-    labelled: Path | None = None
-    positive: str | None = None
-    groups: Path | None = None
-    noisy: bool = False
-    stream: bool = False
-    model: Literal["auto", "mlp-bn", "mlp", "linear"] = "auto"
-    annotators: Literal["auto", "learn", "ideal"] = "auto"
-    unjudged: str = "auto"
-    risk: str = "likelihood"
-    correction: str = "abs"
-    target_prior: float | None = None
-    annotator_prior: float | None = None
-    labelled_weight: float | None = None
-    batch_size: OptionalCount = None
-    weight_decay: float | None = None
-    early_stopping: bool = False
-
-    def __post_init__(self) -> None:
-        words = ["pairlearn", "check", self.pairs, "--items", self.items]
-        for name in CHECKED:
-            value = getattr(self, name)
-            option = f"--{name.replace('_', '-')}"
-            if str(value).startswith("-"):
-                words.append(f"{option}={value}")
-            elif value is not None:
-                words += [option, value]
-        self.check_command = f"`{shlex.join(map(str, words))}`"
-
-    def check_options(self) -> None:
-        """Refuse options that do not go together."""
-        check_positive(self.positive, self.labelled)
-        for option, file in (("--labelled", self.labelled), ("--groups", self.groups)):
-            if self.stream and file is not None:
-                raise ValueError(f"{option} is for pairs in memory: leave out --stream, or it")
-
-    def classifier(self) -> PairClassifier:
-        """The classifier to fit, its parameters checked."""
-        from pairlearn.estimators import PairClassifier
-        from pairlearn.estimators.parameters import check_parameters
-        from pairlearn.training.ranks import local_device
-
-        names = PairClassifier().get_params()
-        options = {name: value for name, value in self.chosen().items() if name in names}
-        options |= {"device": local_device(self.device), "random_state": self.seed}
-        with suppress(ValueError):
-            options["correction"] = float(self.correction)
-        classifier = PairClassifier(**options)
-        check_parameters(classifier)
-        return classifier
-
-    def read(self) -> TrainingData:
-        """Read everything into memory, and check it."""
-        from pairlearn.estimators.table import Table
-        from pairlearn.tables import read_items
-        from pairlearn.tables.read import read_groups, read_labelled
-
-        choice, groups, classes = self.choice(), None, None
-        if self.groups is not None:
-            groups = read_groups(self.groups, self.items)
-            choice = replace(choice, ignore=(*choice.ignore, "group"))
-        items = read_items(self.items, self.ids, columns=choice)
-        pairs = self.table(self.pairs)
-        if self.labelled is not None:
-            classes = read_labelled(self.labelled, items, self.positive)
-        everything = pairs if classes is None else classes.beside(pairs, items)
-        statements, doubts = self._check(everything, items)
-        if groups is not None:  # a group is one statement about its items
-            statements += Counter({name: len({*groups.v}) for name in groups.kinds()})
-        table = Table.of_items(items, pairs.judgements(items), classes, groups)
-        judged = len(pairs.numbered()[0])
-        return TrainingData(items, table, len(pairs), judged, statements, doubts)
-
-    def survey(self, classifier: PairClassifier, scratch: Path) -> TrainingData:
-        """Look through pairs that stay in their file, and check a sample of them."""
-        from pairlearn.estimators.files import PairFile
-        from pairlearn.estimators.streams import survey_for
-        from pairlearn.tables import read_items
-
-        scales = self.stream_scales()
-        items = read_items(self.items, self.ids, columns=self.choice(), mapped=True)
-        file = PairFile(self.pairs, items, noisy=self.noisy, scales=scales)
-        table = survey_for(classifier, file, scratch, shown=True)
-        if selves := table.counts["self_pairs"]:
-            raise ValueError(
-                f"{self.pairs} cannot be used as it is: {selves:,} rows pair an item with "
-                "itself; drop them"
-            )
-        self.notes.extend(file.notes)
-        sample = table.sample()
-        place = f" (in a sample of {len(sample):,} rows)" * (len(sample) < file.rows)
-        _, doubts = self._check(sample, None, place)
-        statements = Counter({name: table.counts[name] for name in table.kinds})
-        judged = int(table.mentioned.sum())
-        return TrainingData(items, table, file.rows, judged, statements, doubts)
-
-    def _check(
-        self, pairs: PairTable, items: ItemTable | None, place: str | None = None
-    ) -> tuple[Counter[str], dict[str, str]]:
-        """Count the statements of each kind, and shorten the warnings; errors are raised.
-
-        ``place`` replaces the rows of findings, where these are not the rows of the file.
-        """
-        from pairlearn.check import check
-
-        settled = self.settled(noisy=self.noisy)
-        if self.labelled is not None or self.groups is not None:
-            settled |= SETTLED_BY_LABELS
-        known: Any = {"prior": self.prior, "majority": self.majority}
-        report = check(pairs, items=items, **known, precision=False).without(settled)
-
-        def line(finding: Finding, text: str) -> str:
-            return f"{finding.code}: {text}{where(finding, text) if place is None else place}"
-
-        if errors := report.of("error"):
-            lines = [f"  {line(error, error.message)}" for error in errors[:SHOWN]]
-            lines += [f"  … and {len(errors) - SHOWN} more"] * (len(errors) > SHOWN)
-            head = f"{self.pairs} cannot be used as it is:"
-            raise ValueError("\n".join([head, *lines, f"{self.check_command} says more"]))
-        return Counter(report.statements), {
-            doubt.code: line(doubt, doubt.message.split(". ")[0].rstrip("."))
-            for doubt in report.of("warning")
-        }
-
-
-@dataclass(frozen=True)
-class TrainingData:
-    """A table to fit, in memory or in a file, and its counts for the summary.
-
-    ``judged`` counts the items that the ``rows`` are about. ``doubts`` are the warnings of `check`
-    by code, in short.
-    """
-
-    items: ItemTable
-    table: Table
-    rows: int
-    judged: int
-    statements: Counter[str]
-    doubts: dict[str, str]
-
-
-@command("fit", Request, quiet="Print nothing.", exits="0 done, 1 training diverged")
+@app.command(cls=Command)
 def fit(
-    request: Request,
+    items: opt.Items,
+    pairs: opt.Pairs,
     *,
-    out: Path,
-    holdout: float = 0.2,
-    checkpoint_seconds: Annotated[float, typer.Option(min=0)] = 60.0,
-    force: bool = False,
+    out: Annotated[Path, option("Folder to write the model to.")],
+    holdout: Annotated[
+        float, option("Share of the pairs to measure the accuracy with; 0: none.")
+    ] = 0.2,
+    model: Annotated[
+        Literal["auto", "mlp-bn", "mlp", "linear"],
+        option(
+            "mlp-bn and mlp have three hidden layers; auto is mlp-bn, or linear where few pairs "
+            "need no more and for texts, and for images resnet8, a small convolutional network."
+        ),
+    ] = "auto",
+    annotators: Annotated[
+        Literal["auto", "learn", "ideal"],
+        option("Whether to learn how each of them answers; auto: where the pairs suggest it."),
+    ] = "auto",
+    unjudged: Annotated[
+        str, option("auto or ignore: whether to learn from items that no row is about.")
+    ] = "auto",
+    ids: opt.Ids = None,
+    labelled: opt.Labelled = None,
+    positive: opt.Positive = None,
+    labelled_weight: Annotated[
+        float | None,
+        option("Share of --labelled in the objective; 0 to 1.", default="an item counts as a pair"),
+    ] = None,
+    groups: Annotated[
+        Path | None,
+        option(
+            "File with the columns group, share of positives and perhaps uncertainty; ITEMS then "
+            "has a column group."
+        ),
+    ] = None,
+    prior: opt.Prior = None,
+    majority: opt.Majority = None,
+    target_prior: Annotated[
+        float | None,
+        option("Share of positive items where it will be used.", default="as in the pairs"),
+    ] = None,
+    annotator_prior: Annotated[
+        float | None,
+        option("Share that the annotators had in mind.", default="as in the pairs"),
+    ] = None,
+    noisy: opt.Noisy = False,
+    columns: opt.Columns = None,
+    ignore: opt.Ignore = None,
+    kinds: opt.Kinds = None,
+    similarity_scale: opt.SimilarityScale = None,
+    difference_scale: opt.DifferenceScale = None,
+    difference_means: opt.DifferenceMeans = None,
+    risk: Annotated[
+        str, option("likelihood, sconfconfdiff, confdiff, sconf, convex-0.5, …")
+    ] = "likelihood",
+    correction: Annotated[str, option("abs, relu, none, or a slope.")] = "abs",
+    epochs: opt.Epochs = None,
+    batch_size: Annotated[
+        int | None, option("Pairs in a step.", default="by their number", min=1)
+    ] = None,
+    learning_rate: opt.LearningRate = None,
+    weight_decay: Annotated[
+        float | None, option("Weight decay of Adam.", default="0.00001")
+    ] = None,
+    early_stopping: Annotated[
+        bool, option("Stop when the loss on held-out pairs no longer falls.", "--early-stopping")
+    ] = False,
+    seed: opt.Seed = 0,
+    device: opt.Device = "auto",
+    checkpoint_seconds: opt.CheckpointSeconds = 60.0,
+    force: opt.Force = False,
+    as_json: opt.Json = False,
+    quiet: opt.Quiet = False,
 ) -> Output | None:
     """Learn a classifier from judged pairs.
 
@@ -254,101 +133,164 @@ def fit(
     folder OUT.checkpoint until the model is saved. torchrun … -m pairlearn fit … trains one
     model in several processes.
 
-    With --stream pairs are read from a Parquet file block by block in every epoch, so that
-    only the items are in memory; see the guide on streaming.
-
     Scikit-learn classifiers cannot be saved without pickle and are not offered here: use
     PairClassifier(model=...) in Python.
-
-    Parameters
-    ----------
-    out
-        Folder to write the model to.
-    holdout
-        Share of the pairs to measure the accuracy with; 0: none.
 
     For example:
       pairlearn fit items.csv pairs.csv --out model
       pairlearn fit items.parquet pairs.parquet --out model --model linear
       pairlearn fit items.csv pairs.csv --out model --target-prior 0.1
-      pairlearn fit items.csv pairs.csv --out model --labelled known.csv \\
-        --positive spam
-      pairlearn fit items.csv pairs.csv --out model --ignore name \\
-        --kinds zip:category
-      pairlearn fit items.npy pairs.parquet --out model --stream
-    """  # noqa: D301
+      pairlearn fit items.csv pairs.csv --out model --labelled known.csv
+      pairlearn fit items.csv pairs.csv --out model --kinds zip:category
+
+    Exit codes: 0 done, 1 training diverged, 2 wrong request or unusable file.
+    """
     start = time.perf_counter()
     from pairlearn.columns import check_share
 
     check_share("--holdout", holdout, zero=True)
-    request.check_options()
-    from pairlearn.estimators.exchanged import CONTRADICTED, either_way
-    from pairlearn.estimators.measuring import EITHER_CLASSES, FitCheckpoints, Measured
-    from pairlearn.estimators.population import KnownClassesWarning
-    from pairlearn.tables.item_files import digest
+    check_positive(positive, labelled)
+    from pairlearn.estimators.exchanged import CONTRADICTED
+    from pairlearn.estimators.measuring import FitCheckpoints, Measured
+    from pairlearn.io.item_files import digest
+    from pairlearn.training.devices import local_device
     from pairlearn.training.ranks import joined_ranks
 
-    classifier = request.classifier()
+    classifier = _classifier(
+        model=model, annotators=annotators, unjudged=unjudged, labelled_weight=labelled_weight,
+        prior=prior, majority=majority, target_prior=target_prior,
+        annotator_prior=annotator_prior, risk=risk, correction=correction, epochs=epochs,
+        batch_size=batch_size, learning_rate=learning_rate, weight_decay=weight_decay,
+        early_stopping=early_stopping, random_state=seed, device=local_device(device),
+    )  # fmt: skip
+    source = Source(
+        items, pairs, ids, labelled, positive, groups, column_choice(columns, ignore, kinds),
+        Reading(similarity_scale, difference_scale, difference_means),
+    )  # fmt: skip
     checkpoints = FitCheckpoints(out, checkpoint_seconds)
-    with joined_ranks(request.device) as ranks, hidden_bars(not ranks.first):
+    with joined_ranks(device) as ranks, hidden_bars(not ranks.first):
         with ranks.first_goes_first():
             if ranks.first:
                 check_new_model(out, force=force)
-            if request.stream:
-                data = request.survey(classifier, scratch=out.absolute().parent)
-            else:
-                data = request.read()
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            measured = _train(classifier, data.table, checkpoints, request, holdout)
+            data = source.read(noisy=noisy, prior=prior, majority=majority)
+        measured = _train(classifier, data.table, checkpoints, holdout, seed, prior)
     if not ranks.first:
         return None
-    contradicted = any(issubclass(warning.category, KnownClassesWarning) for warning in caught)
-    if contradicted and isinstance(measured, Measured):
-        measured = either_way(measured.range, EITHER_CLASSES)
     accuracy = measured.to_dict() if isinstance(measured, Measured) else None
-    crowd = crowd_of(classifier, caught)
-    warned = warnings_of(request, data, crowd, caught, accuracy)
-    if isinstance(measured, Measured) and measured.doubt is not None:
-        warned.append(measured.doubt)
     summary = {
         "model": str(out),
-        **summary_of(classifier, data, crowd),
+        **_summary(classifier, data),
         "seconds_in_all": time.perf_counter() - start,
         "accuracy": accuracy,
-        "not_measured": as_options(measured) if isinstance(measured, str) else None,
-        "warnings": warned,
+        "not_measured": measured if isinstance(measured, str) else None,
     }
     classifier.trained_on_ = {
-        "items": request.items.name,
-        "items_sha256": digest(request.items),
-        "pairs": request.pairs.name,
-        "pairs_sha256": digest(request.pairs),
+        "items": items.name,
+        "items_sha256": digest(items),
+        "pairs": pairs.name,
+        "pairs_sha256": digest(pairs),
         "accuracy": accuracy,
     }
-    if contradicted:
+    if classifier.contradicted_:
         classifier.trained_on_[CONTRADICTED] = True
     classifier.save(out, overwrite=force)
     checkpoints.remove()
-    return Output(summary, text_of(summary, request, data.items.encoder), warnings=warned)
+    doubt = measured.doubt if isinstance(measured, Measured) else None
+    notes = [*data.items.notes, *source.reading.notes, *filter(None, [doubt])]
+    return Output(summary, _lines(summary, target_prior, data.items.encoder), warnings=notes)
+
+
+def _classifier(**options: Any) -> PairClassifier:
+    """The classifier to fit, its parameters checked; those not given keep their defaults."""
+    from pairlearn.estimators import PairClassifier
+    from pairlearn.estimators.parameters import check_parameters
+
+    with suppress(ValueError):
+        options["correction"] = float(options["correction"])
+    classifier = PairClassifier(**{k: v for k, v in options.items() if v is not None})
+    check_parameters(classifier)
+    return classifier
+
+
+@dataclass(frozen=True)
+class TrainingData:
+    """A table to fit, and its counts; ``judged`` counts the items that the ``rows`` are about."""
+
+    items: ItemTable
+    table: Table
+    rows: int
+    judged: int
+    statements: Counter[str]
+
+
+@dataclass(frozen=True)
+class Source:
+    """The files to learn from, and how to read them."""
+
+    items: Path
+    pairs: Path
+    ids: Path | None
+    labelled: Path | None
+    positive: str | None
+    groups: Path | None
+    columns: Any
+    reading: Reading
+
+    def read(self, *, noisy: bool, prior: float | None, majority: Any) -> TrainingData:
+        """Read everything into memory; errors that `check` finds are raised."""
+        from pairlearn.check import check
+        from pairlearn.estimators.table import Table
+        from pairlearn.io import read_items
+        from pairlearn.io.pairs import read_groups, read_labelled
+        from pairlearn.judgements import Judgements
+
+        columns, groups, classes = self.columns, None, None
+        if self.groups is not None:
+            groups = read_groups(self.groups, self.items)
+            columns = replace(columns, ignore=(*columns.ignore, "group"))
+        items = read_items(self.items, self.ids, columns=columns)
+        pairs = self.reading.table(self.pairs)
+        if self.labelled is not None:
+            classes = read_labelled(self.labelled, items, self.positive)
+        everything = pairs
+        if classes is not None:
+            everything = Judgements.concatenate([pairs, classes[0]])
+        settled = self.reading.settled(noisy=noisy)
+        if self.labelled is not None or self.groups is not None:
+            settled |= SETTLED_BY_LABELS
+        report = check(everything, items=items, prior=prior, majority=majority, precision=False)
+        if errors := report.without(settled).of("error"):
+            lines = [f"  {e.code}: {e.message}{where(e, e.message)}" for e in errors[:SHOWN]]
+            lines += [f"  … and {len(errors) - SHOWN} more"] * (len(errors) > SHOWN)
+            command = shlex.join(
+                ["pairlearn", "check", str(self.pairs), "--items", str(self.items)]
+            )
+            head = f"{self.pairs} cannot be used as it is:"
+            raise ValueError("\n".join([head, *lines, f"`{command}` says more"]))
+        statements = Counter(report.statements)
+        if groups is not None:  # a group is one statement about its items
+            statements += Counter({name: len({*groups.v}) for name in groups.kinds()})
+        table = Table.of_items(items, pairs.located(items.ids), classes, groups)
+        return TrainingData(items, table, len(pairs), len(pairs.used()), statements)
 
 
 def _train(
     classifier: PairClassifier,
     table: Table,
     checkpoints: FitCheckpoints,
-    request: Request,
     holdout: float,
+    seed: int,
+    prior: float | None,
 ) -> Measured | str | None:
     """Measure and fit; the accuracy, or why there is none."""
     from pairlearn.estimators.measuring import fit_and_measure
     from pairlearn.training.loop import DivergedError
 
-    options: Any = {"holdout": holdout, "seed": request.seed, "prior": request.prior}
+    options: Any = {"holdout": holdout, "seed": seed, "prior": prior}
     try:
         return fit_and_measure(classifier, table, checkpoints, **options)
     except DivergedError as error:
-        raise CommandError(as_options(str(error))) from None
+        raise CommandError(error) from None
     except KeyboardInterrupt:
         message = (
             f"interrupted: the training so far is in {checkpoints.folder}; the same command goes "
@@ -358,3 +300,65 @@ def _train(
             "beginning"
         )
         raise CommandError(message, INTERRUPTED) from None
+
+
+def _summary(classifier: PairClassifier, data: TrainingData) -> dict[str, Any]:
+    """Counts of the data and facts about the training, for JSON."""
+    from pairlearn.estimators.parameters import model_of
+
+    encoder = data.items.encoder
+    return {
+        "judgements": data.rows,
+        "features": len(data.items.names),
+        "items": data.judged,
+        "statements": {name: count for name, count in data.statements.items() if count},
+        "columns": encoder and {column.name: column.kind for column in encoder.columns},
+        "trained": model_of(classifier),
+        "classes": classifier.classes_.tolist(),
+        "prior": classifier.prior_,
+        "shift": classifier.shift_,
+        "epochs": classifier.n_iter_,
+        "loss": classifier.history_[classifier.n_iter_ - 1]["risk"],
+        "seconds": sum(row["seconds"] for row in classifier.history_),
+        "unjudged": classifier.unjudged_,
+        "annotators": [
+            {"annotator": person.name, "in_words": person.sentence()}
+            | {name: getattr(person, name) for name in HABITS}
+            for person in classifier.annotators_.people
+        ],
+    }
+
+
+def _lines(summary: dict[str, Any], target_prior: float | None, encoder: object) -> list[str]:
+    """The summary in at most ten lines."""
+    shifted = "" if target_prior is None else f", shifted to {target_prior:g}"
+    unjudged = "; also learnt from {unjudged:,} unjudged items" * bool(summary["unjudged"])
+    text = [
+        f"learnt from {counted(summary['judgements'], 'judgement')} of {summary['items']:,} items "
+        f"with {counted(summary['features'], 'feature')}: {by_kind(summary['statements'])}",
+        *([] if encoder is None else [f"  columns: {encoder}"]),
+        "  {trained}, {epochs} epochs in {seconds:.1f} s; {seconds_in_all:.1f} s with reading and "
+        "measuring".format(**summary),
+        f"  loss {{loss:.4f}}, share of positives among the judged items {{prior:.3f}}{shifted}"
+        f"{unjudged}".format(**summary),
+    ]
+    if summary["accuracy"] is not None:
+        text += _accuracy(summary["accuracy"], summary["prior"])
+    elif summary["not_measured"]:
+        text.append(f"  accuracy not measured: {summary['not_measured']}")
+    people = [f"{row['annotator'] or 'the annotator'} {row['in_words']}"
+              for row in summary["annotators"]]  # fmt: skip
+    if people:
+        more = f"; and {len(people) - SHOWN} more (--json)" * (len(people) > SHOWN)
+        text.append(f"  annotators: {'; '.join(people[:SHOWN])}{more}")
+    return [*text, f"model: {summary['model']}"]
+
+
+def _accuracy(accuracy: dict[str, Any], prior: float) -> list[str]:
+    answers = "{held_out:,} answers about " * (accuracy["pairs"] < accuracy["held_out"])
+    dropped = "; {dropped:,} that straddle the split left out" * bool(accuracy["dropped"])
+    line = (
+        f"measured on {answers}{{pairs:,}} pairs of held-out items, by a model fitted to "
+        f"{{training:,}} other judgements{dropped}; {baseline(prior)}"
+    ).format(**accuracy)
+    return [f"  {accuracy['sentence']}", f"  {line}"]

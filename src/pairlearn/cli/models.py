@@ -1,39 +1,35 @@
-"""``predict``, ``export`` and ``compare``: use a fitted model, or choose a method."""
+"""``predict``, ``export`` and ``compare``: use a fitted model, or choose one."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
-from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
-from pairlearn.cli.command import CommandError, Output, baseline, command
-from pairlearn.cli.options import (
-    Columns,
-    Reading,
-    Training,
-    check_new_file,
-    check_suffix,
-    in_file,
-    parse_names,
-)
+from pairlearn.cli import options as opt
+from pairlearn.cli.command import Command, CommandError, Output, baseline, new_app
+from pairlearn.cli.options import argument, check_new_file, check_suffix, option, parse_names
+from pairlearn.cli.reading import Reading, column_choice, in_file
 from pairlearn.progress import bar, shows_bars
 
 if TYPE_CHECKING:
     from pairlearn.comparison import Comparison
 
+app = new_app()
 
-@command("predict", quiet="Print nothing.")
+
+@app.command(cls=Command)
 def predict(
-    model: Path,
-    items: Path,
+    model: opt.Model,
+    items: opt.Items,
     *,
-    out: Path,
-    ids: Path | None = None,
-    threshold: float = 0.5,
-    force: bool = False,
+    out: Annotated[Path, option("File to write: .csv or .parquet.")],
+    ids: opt.Ids = None,
+    threshold: opt.Threshold = 0.5,
+    force: opt.Force = False,
+    as_json: opt.Json = False,
+    quiet: opt.Quiet = False,
 ) -> Output:
     """Predict items: writes id, label and probability (of the positive class) of each.
 
@@ -41,14 +37,11 @@ def predict(
     by name, in any order, and others are ignored; .npy items have no names and need the order
     of the training.
 
-    Parameters
-    ----------
-    out
-        File to write: .csv or .parquet.
-
     For example:
       pairlearn predict model items.csv --out predictions.csv
       pairlearn predict model items.csv --out predictions.csv --threshold 0.2
+
+    Exit codes: 0 done, 2 wrong request or unusable file.
     """
     check_new_file(out, "predictions", (".csv", ".parquet"), inputs=[items, ids], force=force)
     from pairlearn.estimators import PairClassifier, predict_file
@@ -65,7 +58,6 @@ def predict(
         "positive": result.positive,
         "seconds": time.perf_counter() - start,
         "threshold": threshold,
-        "warnings": result.notes,
     }
     share = result.positive / result.rows
     text = [f"{result.rows:,} items, {result.positive:,} positive ({share:.1%}): {out}"]
@@ -83,8 +75,15 @@ def rows_in(path: Path) -> int | None:
         return None
 
 
-@command("export", quiet="Print nothing.", exits="0 done, 1 the answers differ")
-def export(model: Path, out: Path, *, force: bool = False) -> Output:
+@app.command(cls=Command)
+def export(
+    model: opt.Model,
+    out: Annotated[Path, argument("File to write: .onnx.")],
+    *,
+    force: opt.Force = False,
+    as_json: opt.Json = False,
+    quiet: opt.Quiet = False,
+) -> Output:
     """Export a model to ONNX, to run where there is no pairlearn.
 
     The file takes features x, float32 of shape (n, d) in the order of the training, and
@@ -93,14 +92,11 @@ def export(model: Path, out: Path, *, force: bool = False) -> Output:
     categories and texts; days since 1970-01-01 in float64 for dates. The file is written
     only if onnxruntime gives the same answers as torch.
 
-    Parameters
-    ----------
-    out
-        File to write: .onnx.
-
     For example:
       pairlearn export model model.onnx
       pairlearn export model model.onnx --json | jq .features
+
+    Exit codes: 0 done, 1 the answers differ, 2 wrong request or unusable file.
     """
     check_new_file(out, "exported models", (".onnx",), inputs=[], force=force)
     if out.resolve().parent == model.resolve():
@@ -114,10 +110,7 @@ def export(model: Path, out: Path, *, force: bool = False) -> Output:
         raise CommandError(error) from None
     names = [str(name) for name in getattr(classifier, "feature_names_in_", [])]
     data = {"out": out, "difference": difference, "features": names, "classes": classifier.classes_}
-    inputs = f"x (n, {classifier.n_features_in_})"
-    if hasattr(classifier, "encoder_"):
-        image = classifier.encoder_.reads("image")
-        inputs = "image (n, 3, 32, 32)" if image else f"{classifier.n_features_in_} columns (n,)"
+    inputs = f"x (n, {', '.join(map(str, classifier.instance_shape_))})"
     text = [
         f"{out}: {inputs} to logit and probability of class {classifier.classes_[1]}",
         f"  onnxruntime and torch differ by {difference:.1e} at most",
@@ -125,112 +118,120 @@ def export(model: Path, out: Path, *, force: bool = False) -> Output:
     return Output(data, text)
 
 
-@dataclass
-class Comparing(Training):
-    """How to compare.
-
-    Parameters
-    ----------
-    model
-        The network.
-    folds
-        Parts that the items are split into.
-    repeats
-        Splits; more are steadier and slower.
-    """
-
-    model: Literal["mlp-bn", "mlp", "linear"] = "mlp-bn"
-    folds: int = 5
-    repeats: int = 1
-    confidence: float = 0.95
-
-
-@command("compare", Comparing, Reading, Columns, quiet="Print the best method alone.")
+@app.command(cls=Command)
 def compare(
-    how: Comparing,
-    reading: Reading,
-    columns: Columns,
-    items: Path,
-    pairs: Path,
+    items: opt.Items,
+    pairs: opt.Pairs,
     *,
-    methods: str | None = None,
-    noisy: bool = False,
-    out: Path | None = None,
+    models: Annotated[
+        str, option("Any of linear, mlp-bn, mlp and boosting, with commas between.")
+    ] = "linear,mlp-bn,boosting",
+    risks: Annotated[
+        str | None,
+        option(
+            "Risks to train the networks with, such as likelihood-abs,sconfconfdiff-abs.",
+            default="likelihood-abs",
+        ),
+    ] = None,
+    folds: Annotated[int, option("Parts that the items are split into.")] = 3,
+    prior: opt.Prior = None,
+    majority: opt.Majority = None,
+    epochs: opt.Epochs = None,
+    learning_rate: opt.LearningRate = None,
+    confidence: opt.Confidence = 0.95,
+    noisy: opt.Noisy = False,
+    columns: opt.Columns = None,
+    ignore: opt.Ignore = None,
+    kinds: opt.Kinds = None,
+    similarity_scale: opt.SimilarityScale = None,
+    difference_scale: opt.DifferenceScale = None,
+    difference_means: opt.DifferenceMeans = None,
+    seed: opt.Seed = 0,
+    device: opt.Device = "auto",
+    out: Annotated[Path | None, option("Write the ranking: .csv.")] = None,
+    as_json: opt.Json = False,
+    quiet: Annotated[bool, option("Print the best candidate alone.", "--quiet")] = False,
 ) -> Output:
-    """Which method? Rank all of them on your own pairs by cross-validation, without labels.
+    """Rank models on your own pairs by cross-validation, without labels.
 
-    Accuracies are as the annotator sees them, on pairs that no model was trained on. The
-    intervals of the differences hold all together; methods whose interval contains 0 are ties.
-
-    Parameters
-    ----------
-    methods
-        Names, with commas between; 'sconf' is all corrections. [default: all]
-    out
-        Write the ranking: .csv.
+    Accuracies are as the annotators see them, on pairs of items that a model was not trained
+    on. The intervals of the differences hold all together; a candidate whose interval contains
+    0 is a tie.
 
     For example:
       pairlearn compare items.csv pairs.csv
-      pairlearn compare items.csv pairs.csv --model linear --out ranking.csv
-      pairlearn compare items.csv pairs.csv --methods likelihood,sconf --json
+      pairlearn compare items.csv pairs.csv --models linear,mlp-bn --out rank.csv
+      pairlearn compare items.csv pairs.csv --risks likelihood-abs,sconf-abs
+
+    Exit codes: 0 done, 2 wrong request or unusable file.
     """
     import numpy as np
 
-    from pairlearn.tables import read_items
+    from pairlearn.comparison import compare as run
+    from pairlearn.comparison import default_candidates
+    from pairlearn.io import read_items
 
     check_suffix("--out", out, ".csv")
-    from pairlearn.comparison import compare as run
-
-    table = read_items(items, columns=columns.choice())
+    known: dict[str, Any] = {
+        "prior": prior, "majority": majority, "epochs": epochs, "learning_rate": learning_rate,
+    }  # fmt: skip
+    chosen = default_candidates(
+        parse_names(models, "--models"),
+        parse_names(risks, "--risks") or ["likelihood-abs"],
+        device=device,
+        random_state=seed,
+        **{name: value for name, value in known.items() if value is not None},
+    )
+    reading = Reading(similarity_scale, difference_scale, difference_means)
+    table = read_items(items, columns=column_choice(columns, ignore, kinds))
     with in_file(pairs):
-        judgements = reading.checked(pairs, noisy=noisy, prior=how.prior).judgements(table)
+        judgements = reading.checked(pairs, noisy=noisy, prior=prior).located(table.ids)
     with bar("training") as progress:
         comparison = run(
-            table.like(np.arange(len(table)), table.features),  # judgements refer to rows
+            chosen,
             None,
             judgements,
-            methods=parse_names(methods, "--methods") or None,
+            preprocessor=table.like(np.arange(len(table)), table.features),
+            folds=folds,
+            confidence=confidence,
+            seed=seed,
             progress=progress,
-            **how.chosen(),
         )
     if out is not None:
         _write(comparison, out)
+    text = list(_text(comparison, out))
     warnings = [*table.notes, *reading.notes, *comparison.warnings]
-    text = list(_text(comparison, int((~judgements.single).sum()), out))
     return Output(comparison.to_dict(), text, comparison.best.name, warnings)
 
 
 def _write(comparison: Comparison, path: Path) -> None:
-    from pairlearn.tables import open_rows
+    from pairlearn.io import open_rows
 
-    columns: dict[str, list[Any]] = {"method": [row.name for row in comparison.rows]}
-    for measure, end in product(("accuracy", "difference"), ("value", "low", "high")):
-        name = measure if end == "value" else f"{measure}_{end}"
-        columns[name] = [getattr(getattr(row, measure), end) for row in comparison.rows]
-    columns["tie"] = [str(row.tie).lower() for row in comparison.rows]
-    with open_rows(path, [*columns]) as rows:
-        rows.write(columns)
+    rows = comparison.rows
+    columns: dict[str, list[Any]] = {"candidate": [row.name for row in rows]}
+    for measure in ("accuracy", "difference"):
+        for end in ("value", "low", "high"):
+            name = measure if end == "value" else f"{measure}_{end}"
+            columns[name] = [getattr(getattr(row, measure), end) for row in rows]
+    columns["tie"] = [str(row.tie).lower() for row in rows]
+    with open_rows(path, [*columns]) as file:
+        file.write(columns)
 
 
-def _text(comparison: Comparison, judgements: int, out: Path | None) -> Iterator[Any]:
+def _text(comparison: Comparison, out: Path | None) -> Iterator[Any]:
     from rich.table import Table
 
-    grid = Table("method", "accuracy", "less than the best by")
-    for cells, row in zip(comparison.table(), comparison.distinct.values(), strict=True):
-        best = row is comparison.best
-        grid.add_row(*cells, style="bold" if best else "" if row.tie else "dim")
+    grid = Table("candidate", "accuracy", "difference from the best")
+    for row in comparison.rows:
+        style = "bold" if row is comparison.best else "" if row.tie else "dim"
+        tie = " tie" * row.tie
+        difference = "" if row is comparison.best else f"{row.difference}{tie}"
+        grid.add_row(row.name, str(row.accuracy), difference, style=style)
     yield grid
-    lost = f", {comparison.dropped:,} lost between folds" if comparison.dropped else ""
-    prior = ""
-    if comparison.prior is not None:
-        prior = f"; class prior {comparison.prior:.3f}, {baseline(comparison.prior)}"
-    counted = f"{judgements:,} judgements"
-    if comparison.pairs < judgements:
-        counted += f" ({comparison.pairs:,} of them count)"
     yield (
-        f"{counted}, {comparison.tested:,} held out in {comparison.folds} folds × "
-        f"{comparison.repeats}{lost}{prior}.\nAccuracy as the annotator sees it; "
-        f"{comparison.confidence:.0%} intervals, those of the differences all together."
+        f"{comparison.tested:,} of {comparison.judgements:,} judgements held out in "
+        f"{comparison.folds} folds; {baseline(comparison.prior)}.\nAccuracy as the annotators see "
+        f"it; {comparison.confidence:.0%} intervals, those of the differences all together."
     )
     yield comparison.verdict
     if out is not None:

@@ -1,73 +1,74 @@
-"""Options that several commands share: how to read items and judgements, and where to write."""
+"""Options that several commands share, and checks of what they were given."""
 
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
-if TYPE_CHECKING:
-    from pairlearn.tables import PairTable
-    from pairlearn.tables.cells import ColumnChoice
-    from pairlearn.tables.scales import Scale
-
 FIGURES = (".png", ".svg", ".pdf")
-RANGES = {"similarity-range", "difference-range"}
-"""Findings that ``--noisy`` admits."""
-Majority = Literal["positive", "negative"]
-Seed = Annotated[int, typer.Option(min=0)]
-Count = Annotated[int, typer.Option(min=1)]
-OptionalCount = Annotated[int | None, typer.Option(min=1)]
 
 
-@dataclass
-class Training:
-    """How to train, and what is known: parameters of the library with the same names."""
-
-    prior: float | None = None
-    majority: Majority | None = None
-    epochs: OptionalCount = None
-    learning_rate: float | None = None
-    seed: Seed = 0
-    device: str = "auto"
-
-    def chosen(self) -> dict[str, Any]:
-        """The options that were given; the others keep the library's defaults."""
-        return {name: value for name, value in vars(self).items() if value is not None}
+def option(help: str, *names: str, default: str | bool = True, **more: Any) -> Any:
+    """An option with its help; ``default`` in words where the value is found later."""
+    return typer.Option(*names, help=help, show_default=default, **more)
 
 
-HELP = {
-    "items": "Table of items, id and features: .csv, .parquet or .npy; or a folder of texts or "
-    "images.",
-    "pairs": "Table of judgements: .csv or .parquet.",
-    "model": "Folder that `pairlearn fit` wrote.",
-    "project": "The project's folder.",
-    "ids": "Ids of .npy items: .npy.",
-    "labelled": "Items of known class, id and class: .csv or .parquet.",
-    "positive": "The positive class of --labelled. [default: of two numbers, the larger]",
-    "prior": "Share of positive items in the pairs. [default: estimated]",
-    "majority": "The larger class, if known.",
-    "threshold": "Probability above which an item is called positive.",
-    "confidence": "Coverage of the intervals.",
-    "epochs": "Passes over the pairs. [default: by their number]",
-    "learning_rate": "Step size of Adam. [default: by the model]",
-    "device": "auto, cpu, cuda, cuda:1, …",
-    "noisy": "Allow judgements that noise has moved out of range.",
-    "seed": "Seed of all random numbers.",
-    "stream": "Read the pairs block by block: .parquet, any size.",
-    "test_subset": "How the test set is reduced to the class prior.",
-    "checkpoint_seconds": "Seconds between checkpoints of the training.",
-    "port": "Port to listen at.",
-    "force": "Replace an existing file or folder.",
-    "json": "Print JSON.",
-}
-"""Help of parameters that several commands have."""
+def argument(help: str, **more: Any) -> Any:
+    """A positional argument with its help."""
+    return typer.Argument(help=help, **more)
+
+
+_ITEMS = "Table of items, id and features: .csv, .parquet or .npy; or a folder of texts or images."
+_LARGER = "of two numbers, the larger"
+Items = Annotated[Path, argument(_ITEMS)]
+Pairs = Annotated[Path, argument("Table of judgements: .csv or .parquet.")]
+Model = Annotated[Path, argument("Folder that `pairlearn fit` wrote.")]
+Ids = Annotated[Path | None, option("Ids of .npy items: .npy.")]
+Labelled = Annotated[Path | None, option("Items of known class, id and class: .csv or .parquet.")]
+Positive = Annotated[str | None, option("The positive class of --labelled.", default=_LARGER)]
+Prior = Annotated[
+    float | None, option("Share of positive items in the pairs.", default="estimated")
+]
+Majority = Annotated[
+    Literal["positive", "negative"] | None, option("The larger class, if known.", default=False)
+]
+Threshold = Annotated[float, option("Probability above which an item is called positive.")]
+Confidence = Annotated[float, option("Coverage of the intervals.")]
+Epochs = Annotated[int | None, option("Passes over the pairs.", default="by their number", min=1)]
+LearningRate = Annotated[float | None, option("Step size of Adam.", default="by the model")]
+Device = Annotated[str, option("auto, cpu, cuda, cuda:1, …")]
+Noisy = Annotated[bool, option("Allow judgements that noise has moved out of range.", "--noisy")]
+Seed = Annotated[int, option("Seed of all random numbers.", min=0)]
+CheckpointSeconds = Annotated[float, option("Seconds between checkpoints of the training.", min=0)]
+Force = Annotated[bool, option("Replace an existing file or folder.", "--force")]
+Json = Annotated[bool, option("Print JSON.", "--json")]
+Quiet = Annotated[bool, option("Print nothing.", "--quiet")]
+QuietNumber = Annotated[bool, option("Print the number alone.", "--quiet")]
+Columns = Annotated[
+    str | None, option("Columns to learn from, with commas between.", default="all but id")
+]
+Ignore = Annotated[str | None, option("Columns to leave out, with commas between.")]
+Kinds = Annotated[
+    str | None,
+    option("Kinds of columns, where the guess is wrong, as in zip:category,notes:text."),
+]
+SimilarityScale = Annotated[
+    str | None, option("Lowest and highest possible similarity, as 1,5 or 0,100.")
+]
+DifferenceScale = Annotated[
+    str | None,
+    option("Lowest and highest possible difference, with an equals sign: =-2,2."),
+]
+DifferenceMeans = Annotated[
+    Literal["difference", "preference"] | None,
+    option(
+        "preference: which item is more positive, not by how much; difference: take it as it is."
+    ),
+]
 
 
 def parse_names(text: str | None, option: str = "") -> list[str]:
@@ -108,7 +109,7 @@ def check_new_file(
     ``content`` says in the plural what it will hold, for messages. ``inputs`` of the command are
     never replaced, and other files only with ``force``.
     """
-    from pairlearn.tables.sources import suffix_of
+    from pairlearn.io.sources import suffix_of
 
     suffix_of(path, content, suffixes)
     for file in inputs:
@@ -130,17 +131,6 @@ def check_new_model(path: Path, *, force: bool) -> None:
     _check_parent(folder)
 
 
-@contextmanager
-def in_file(path: Path) -> Iterator[None]:
-    """Add the file to errors that begin with a row or the like."""
-    try:
-        yield
-    except ValueError as error:
-        if re.match(r"(row|task|triplet|group) \d", str(error)):
-            raise ValueError(f"{path}, {error}") from None
-        raise
-
-
 def _check_parent(path: Path) -> None:
     """Refuse a path whose folder cannot be written to."""
     above = next(folder for folder in path.absolute().parents if folder.exists())
@@ -148,118 +138,3 @@ def _check_parent(path: Path) -> None:
         raise ValueError(f"{path} cannot be written: {above} is a file")
     if not os.access(above, os.W_OK | os.X_OK):
         raise ValueError(f"{path} cannot be written: permission denied in {above}")
-
-
-@dataclass
-class Columns:
-    """Which columns of the items to learn from.
-
-    Parameters
-    ----------
-    columns
-        Names, with commas between. [default: all but id]
-    ignore
-        Columns to leave out, with commas between.
-    kinds
-        Kinds of columns, where the guess is wrong, as in zip:category,notes:text.
-    """
-
-    columns: str | None = None
-    ignore: str | None = None
-    kinds: str | None = None
-
-    def choice(self) -> ColumnChoice:
-        """The choice as the library takes it."""
-        from pairlearn.tables.cells import ColumnChoice
-
-        kinds: dict[str, Any] = {}
-        for part in parse_names(self.kinds):
-            name, mark, kind = part.rpartition(":")
-            if not mark:
-                raise ValueError(f"--kinds must be as in zip:category; got {part!r}")
-            kinds[name.strip()] = kind.strip()
-        return ColumnChoice(parse_names(self.columns), parse_names(self.ignore), kinds)
-
-
-@dataclass
-class Reading:
-    """How to read judgements.
-
-    Parameters
-    ----------
-    similarity_scale
-        Lowest and highest possible similarity, as 1,5 or 0,100.
-    difference_scale
-        Lowest and highest possible difference, with an equals sign: =-2,2.
-    difference_means
-        preference: which item is more positive, not by how much; difference: take it as it is.
-    """
-
-    similarity_scale: str | None = None
-    difference_scale: str | None = None
-    difference_means: Literal["difference", "preference"] | None = None
-    notes: list[str] = field(default_factory=list, init=False)
-
-    def scales(self) -> list[Scale | None]:
-        """The scales of similarities and of differences, where they are given."""
-        from pairlearn.tables.scales import Scale
-
-        scales = []
-        for name in ("similarity", "difference"):
-            text = getattr(self, f"{name}_scale")
-            try:
-                scale = None if text is None else Scale.parse(text, either=name == "similarity")
-                scales.append(scale)
-            except ValueError as error:
-                raise ValueError(f"--{name}-scale: {error}") from None
-        return scales
-
-    def stream_scales(self) -> list[Scale | None]:
-        """The scales, for pairs that stay in their file."""
-        if self.difference_means is not None:
-            raise ValueError("--difference-means is for pairs in memory: leave out --stream")
-        return self.scales()
-
-    def table(self, path: Path) -> PairTable:
-        """Read judgements on their scale; those out of range are for `check` to find."""
-        from pairlearn.columns import locate_errors
-        from pairlearn.kinds import KINDS
-        from pairlearn.tables import read_pairs
-        from pairlearn.tables.scales import as_comparisons, rescale
-
-        with in_file(path):
-            with locate_errors():
-                table = rescale(read_pairs(path, noisy=True), *self.scales())
-            if any(kind.joint for kind in KINDS if {*kind.named} <= table.columns().keys()):
-                table.judgements(table.numbered()[0])  # refuses rows that do not belong together
-            if self.difference_means == "preference":
-                table, ties = as_comparisons(table)
-                if ties:
-                    self.notes.append(
-                        f"{ties:,} differences of 0 prefer neither item and are left out"
-                    )
-        return table
-
-    def checked(self, path: Path, *, noisy: bool, prior: float | None = None) -> PairTable:
-        """Read judgements, and refuse those whose numbers mean something else."""
-        from pairlearn.check.answers import check_meaning
-        from pairlearn.tables import read_pairs
-
-        table, settled = self.table(path), self.settled(noisy=noisy)
-        errors = [
-            finding
-            for finding in check_meaning(table, prior)
-            if finding.severity == "error" and finding.code not in settled
-        ]
-        for finding in errors:
-            if finding.code not in RANGES:
-                raise ValueError(f"{path}: {finding.code}: {finding.message}")
-        if errors:
-            read_pairs(path)  # which names the line of the first value out of range
-        return table
-
-    def settled(self, *, noisy: bool = False) -> set[str]:
-        """Codes of findings that the options answer."""
-        codes = set(RANGES) if noisy else set()
-        codes |= {"comparisons"} if self.difference_means is not None else set()
-        return codes | ({"upside-down"} if self.similarity_scale is not None else set())

@@ -1,97 +1,99 @@
-"""``check``, ``prior``, ``split`` and ``plan``: judged pairs before anything is learnt."""
+"""``check``, ``split`` and ``plan``: judged pairs before anything is learnt."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pairlearn.cli.command import Output, command, counted
+from pairlearn.cli import options as opt
+from pairlearn.cli.command import Command, Output, counted, new_app
 from pairlearn.cli.options import (
     FIGURES,
-    Columns,
-    Majority,
-    Reading,
-    Seed,
+    argument,
     check_new_file,
     check_positive,
     check_suffix,
+    option,
 )
+from pairlearn.cli.reading import Reading, column_choice
 
 if TYPE_CHECKING:
     from pairlearn.check import CheckReport, Finding, PairPlan
-    from pairlearn.tables import PairTable
+    from pairlearn.judgements import Judgements
 
 _COLOURS = {"error": "bold red", "warning": "yellow", "note": "cyan"}
+app = new_app()
 
 
-@command(
-    "check",
-    Reading,
-    Columns,
-    quiet="Print nothing: see exit code.",
-    exits="0 no errors, 1 errors were found",
-)
+@app.command(cls=Command)
 def check(
-    reading: Reading,
-    columns: Columns,
-    pairs: Path,
+    pairs: opt.Pairs,
     *,
-    items: Path | None = None,
-    labelled: Path | None = None,
-    positive: str | None = None,
-    prior: float | None = None,
-    majority: Majority | None = None,
-    figure: Path | None = None,
+    items: Annotated[
+        Path | None,
+        option("Table of items, which should have every id; their features tell more."),
+    ] = None,
+    labelled: opt.Labelled = None,
+    positive: opt.Positive = None,
+    prior: opt.Prior = None,
+    majority: opt.Majority = None,
+    columns: opt.Columns = None,
+    ignore: opt.Ignore = None,
+    kinds: opt.Kinds = None,
+    similarity_scale: opt.SimilarityScale = None,
+    difference_scale: opt.DifferenceScale = None,
+    difference_means: opt.DifferenceMeans = None,
+    figure: Annotated[Path | None, option("Draw the judgements: .png, .svg or .pdf.")] = None,
+    notes: Annotated[bool, option("Show notes as well.", "--notes")] = False,
+    as_json: opt.Json = False,
+    quiet: Annotated[bool, option("Print nothing: see exit code.", "--quiet")] = False,
 ) -> Output:
-    """Check judgements: contradictions, impossible answers, annotators, prior, what they teach.
+    """Check judgements: contradictions, impossible answers, annotators, what they can teach.
 
-    Parameters
-    ----------
-    items
-        Table of items, which should have every id; their features tell more about annotators.
-    labelled
-        Items of known class, id and class, as for fit: they tell who has left and right exchanged.
-    prior
-        Share of positives as you know it, to compare.
-    figure
-        Draw the judgements: .png, .svg or .pdf.
+    The summary has the share of positives that the similarities imply.
 
     For example:
-      pairlearn check pairs.csv
+      pairlearn check pairs.csv --notes
       pairlearn check pairs.csv --items items.csv --prior 0.3 --figure plane.png
       pairlearn check pairs.csv --items items.csv --labelled known.csv
       pairlearn check pairs.csv --similarity-scale 1,5 --difference-scale=-2,2
       pairlearn check pairs.parquet --json | jq '.findings[] | .code'
+
+    Exit codes: 0 no errors, 1 errors were found, 2 wrong request or unusable file.
     """
     from pairlearn.check import check as check_table
-    from pairlearn.tables import read_items
-    from pairlearn.tables.read import read_labelled
+    from pairlearn.io import read_items
+    from pairlearn.io.pairs import read_labelled
+    from pairlearn.judgements import Judgements
 
     check_suffix("--figure", figure, *FIGURES)
     check_positive(positive, labelled)
     if labelled is not None and items is None:
         raise ValueError("--labelled has classes of items: give them, too (--items)")
+    reading = Reading(similarity_scale, difference_scale, difference_means)
     table = reading.table(pairs)  # all values out of range, not the first alone
-    known = None if items is None else read_items(items, columns=columns.choice())
+    known = (
+        None if items is None else read_items(items, columns=column_choice(columns, ignore, kinds))
+    )
     if known is not None and labelled is not None:
-        table = read_labelled(labelled, known, positive).beside(table, known)
+        classes, _ = read_labelled(labelled, known, positive)
+        table = Judgements.concatenate([table, classes])
     report = check_table(table, items=known, prior=prior, majority=majority)
     report = report.without(reading.settled())
-    text = [*_text(report, pairs.name), *(f"note: {note}" for note in reading.notes)]
+    text = [*_text(report, pairs.name, notes=notes), *(f"note: {note}" for note in reading.notes)]
     if figure is not None:
         _draw(table, figure)
         text.append(f"figure: {figure}")
     return Output(report.to_dict(), text, code=0 if report.ok else 1)
 
 
-def _draw(table: PairTable, path: Path) -> None:
+def _draw(table: Judgements, path: Path) -> None:
     from pairlearn.check import plot_plane
     from pairlearn.report.figures import save_figure, styled
 
-    judged = table[table.judged]
+    judged = table[table.soft]
     if not len(judged):
         raise ValueError("--figure shows similarities and differences: the table has none")
     with styled("--figure"):
@@ -102,7 +104,7 @@ def _draw(table: PairTable, path: Path) -> None:
     save_figure(drawing, path)
 
 
-def _text(report: CheckReport, name: str) -> Iterator[Any]:
+def _text(report: CheckReport, name: str, *, notes: bool) -> Iterator[Any]:
     from rich.table import Table
     from rich.text import Text
 
@@ -114,27 +116,33 @@ def _text(report: CheckReport, name: str) -> Iterator[Any]:
     yield f"  {by_kind(report.statements)}"
     few = any(finding.code == "few-pairs" for finding in report.findings)
     teaches = "hardly anything, being so few" if few else summary.learnable
-    yield Text.assemble("  they can teach: ", (teaches, "bold"), "\n")
+    yield Text.assemble("  they can teach: ", (teaches, "bold"))
+    yield from (f"  {line}" for line in summary.prior_words())
     grid = Table.grid(padding=(0, 2))
     grid.add_column(min_width=7, no_wrap=True)
     grid.add_column()
-    for finding in report.findings:
+    shown = [finding for finding in report.findings if notes or finding.severity != "note"]
+    for finding in shown:
         code, place = (finding.code, "bold"), (where(finding, finding.message), "dim")
         text = Text.assemble(code, f" {finding.message}", place)
         grid.add_row(Text(finding.severity, _COLOURS[finding.severity]), text)
-    yield grid
+    if shown:
+        yield ""
+        yield grid
     errors, warnings = len(report.of("error")), len(report.of("warning"))
     verdict, colour = "fine", "green"
     if errors or warnings:
         verdict = "not usable as it is" if errors else "look at the warnings"
         colour = _COLOURS["error" if errors else "warning"]
+    hidden = len(report.findings) - len(shown)
+    more = f" ({counted(hidden, 'note')}: --notes)" if hidden else ""
     count = f"\n{counted(errors, 'error')}, {counted(warnings, 'warning')}: "
-    yield Text.assemble(count, (verdict, colour))
+    yield Text.assemble(count, (verdict, colour), more)
 
 
 def by_kind(statements: Mapping[str, int]) -> str:
     """The number of statements of each kind, in words."""
-    from pairlearn.kinds import kind
+    from pairlearn.judgements.kinds import kind
 
     return ", ".join(kind(name).counted(count) for name, count in statements.items())
 
@@ -151,99 +159,44 @@ def where(finding: Finding, text: str) -> str:
     return f" ({'; '.join(places)})" if places else ""
 
 
-@command("prior", Reading, quiet="Print the number alone.")
-def prior(
-    reading: Reading,
-    pairs: Path,
-    *,
-    majority: Majority | None = None,
-    confidence: float = 0.95,
-) -> Output:
-    """Estimate the share of positive items from similarities.
-
-    Weights count, and the interval allows for items that are in several pairs. Annotators who
-    give one answer to everything, or answer at random, are left out, as by `check` and `fit`.
-
-    Parameters
-    ----------
-    majority
-        The larger class, which similarities do not show.
-
-    For example:
-      pairlearn prior pairs.csv
-      pairlearn prior pairs.csv --majority negative --json
-    """
-    from pairlearn.check.annotators import prior_caveats
-    from pairlearn.check.answers import Answers
-
-    table = reading.checked(pairs, noisy=False)
-    answers = Answers.of(table)
-    left_out = sorted({*answers.names[~answers.useful].tolist()})
-    estimate = answers.implied_prior(majority or "negative", confidence)
-    other = {"value": 1 - estimate.value, "low": 1 - estimate.high, "high": 1 - estimate.low}
-    equal = majority is None and f"{estimate.value:.3f}" == "0.500"  # the same on both sides of ½
-    high = other["high"] if equal else estimate.high
-    span = f"{confidence:.0%} interval {estimate.low:.3f} to {high:.3f}"
-    text = [f"share of positives: {estimate.value:.3f} ({span})"]
-    if majority is None and not equal:
-        text.append(
-            "               or: {value:.3f} ({low:.3f} to {high:.3f}) if positives are the "
-            "majority".format(**other)
-        )
-    text.append(f"from {estimate.n:,} similarities with mean {estimate.mean_similarity:.3f}")
-    if middles := int(answers.untouched[0].sum()):
-        text.append(f"without {middles:,} answers like sliders that nobody moved (see `check`)")
-    if left_out:
-        text.append(f"without {', '.join(left_out)}, whose answers tell nothing (see `check`)")
-    warnings = [f"{text} (see `check`)" for text in prior_caveats(answers, estimate)]
-    data = {"majority": majority, **asdict(estimate), "if_reversed": other, "left_out": left_out}
-    short: str | ValueError = f"{estimate.value:.6g}"
-    if majority is None:
-        short = ValueError("--quiet prints one number: say --majority positive or negative")
-    return Output(data | {"warnings": warnings}, text, short, warnings)
-
-
 LOST = (
     "a smaller --share loses fewer; `pairlearn fit` learns from all pairs in the end, and measures "
     "(--holdout) on some of them before"
 )
 
 
-@command("split", quiet="Print nothing.")
+@app.command(cls=Command)
 def split(
-    pairs: Path,
-    training: Path,
-    held_out: Path,
+    pairs: opt.Pairs,
+    training: Annotated[Path, argument("Pairs to fit to: .csv or .parquet.")],
+    held_out: Annotated[Path, argument("Pairs to measure with: .csv or .parquet.")],
     *,
-    share: float = 0.25,
-    seed: Seed = 0,
-    force: bool = False,
+    share: Annotated[float, option("Share of the pairs that is held out.")] = 0.25,
+    seed: opt.Seed = 0,
+    force: opt.Force = False,
+    as_json: opt.Json = False,
+    quiet: opt.Quiet = False,
 ) -> Output:
     """Split judged pairs by their items.
 
     A model does better on items that it was trained on. So no item is in both files, and
-    pairs with an item on each side are in neither. If each item is in one pair, none is lost.
+    pairs that straddle the split are dropped. If each item is in one pair, none is lost.
     If all items are connected, most pairs can be: fit holds out items of its own (--holdout),
     and then fits all pairs.
 
     Columns other than those of judgements are dropped.
 
-    Parameters
-    ----------
-    training
-        Pairs to fit to: .csv or .parquet.
-    held_out
-        Pairs to measure with: .csv or .parquet.
-    share
-        Share of the pairs that is held out.
-
     For example:
       pairlearn split pairs.csv training.csv held_out.csv
       pairlearn split pairs.csv training.csv held_out.csv --share 0.1 --seed 1
+
+    Exit codes: 0 done, 2 wrong request or unusable file.
     """
+    import numpy as np
+
     from pairlearn.columns import check_share
     from pairlearn.estimators.splits import hold_out_statements, keep_whole
-    from pairlearn.tables import read_pairs, write_pairs
+    from pairlearn.io import read_pairs, write_pairs
 
     check_share("--share", share)
     if training.absolute() == held_out.absolute():
@@ -251,9 +204,9 @@ def split(
     for path in (training, held_out):
         check_new_file(path, "pairs", (".csv", ".parquet"), inputs=[pairs], force=force)
     table = read_pairs(pairs, noisy=True)
-    _, ends = table.numbered()
+    ends = table.ends
     masks = hold_out_statements(ends, share, seed)
-    keep_whole(masks, lambda kind: table.columns().get(kind.named[-1]))
+    keep_whole(masks, lambda kind: np.where(table.of(kind.name), table.v, np.nan))
     if not all(mask.any() for mask in masks):
         raise ValueError(
             f"{pairs}: its items recur too often to be split: use all pairs with "
@@ -272,56 +225,53 @@ def split(
     return Output(data, text + [LOST] * bool(lost))
 
 
-@command("plan", Reading, quiet="Print the number alone.")
+@app.command(cls=Command)
 def plan(
-    reading: Reading,
     *,
-    within: float,
-    accuracy: float | None = None,
-    prior: float | None = None,
-    strength: float | None = None,
-    errors: Literal["symmetric", "misses", "alarms"] = "symmetric",
-    pilot: Path | None = None,
-    items: Path | None = None,
-    model: Path | None = None,
-    confidence: float = 0.95,
-    seed: Seed = 0,
+    within: Annotated[float, option("Wanted half width of the interval.")],
+    accuracy: Annotated[
+        float | None, option("Accuracy of the classifier, as a guess (not with --model).")
+    ] = None,
+    prior: Annotated[float | None, option("Share of positives.", default="that of --pilot")] = None,
+    strength: Annotated[
+        float | None,
+        option(
+            "Strength of the annotator: 3 is right about 93%, 4 about 98%, 5 about 99.4% of "
+            "balanced items.",
+            default="that of --pilot, or 5",
+        ),
+    ] = None,
+    errors: Annotated[
+        Literal["symmetric", "misses", "alarms"], option("Where the classifier errs.")
+    ] = "symmetric",
+    pilot: Annotated[
+        Path | None, option("Pairs judged already: they tell prior and strength.")
+    ] = None,
+    items: Annotated[Path | None, option("Items of the pilot, for --model.")] = None,
+    model: Annotated[Path | None, option("Folder of a model, to plan by its own interval.")] = None,
+    confidence: opt.Confidence = 0.95,
+    similarity_scale: opt.SimilarityScale = None,
+    difference_scale: opt.DifferenceScale = None,
+    difference_means: opt.DifferenceMeans = None,
+    seed: opt.Seed = 0,
+    as_json: opt.Json = False,
+    quiet: opt.QuietNumber = False,
 ) -> Output:
     """Plan how many pairs, held out from training, measure an accuracy within ±WITHIN.
 
     From assumptions, from a pilot table, or from a pilot table and a model.
 
-    Parameters
-    ----------
-    within
-        Wanted half width of the interval.
-    accuracy
-        Accuracy of the classifier, as a guess (not with --model).
-    prior
-        Share of positives. [default: that of --pilot]
-    strength
-        Strength of the annotator: 3 is right about 93%, 4 about 98%, 5 about 99.4% of balanced
-        instances. [default: that of --pilot, or 5]
-    errors
-        Where the classifier errs.
-    pilot
-        Pairs judged already: they tell prior and strength.
-    items
-        Items of the pilot, for --model.
-    model
-        Folder of a model, to plan by its own interval.
-
     For example:
       pairlearn plan --within 0.02 --accuracy 0.95 --prior 0.2
       pairlearn plan --within 0.02 --accuracy 0.95 --pilot pairs.csv
-      pairlearn plan --within 0.02 --accuracy 0.95 --pilot pairs.csv \\
-        --similarity-scale 1,5 --difference-scale=-2,2
-      pairlearn plan --within 0.01 --pilot held_out.csv --items items.csv \\
-        --model model
-    """  # noqa: D301
-    from pairlearn.check import planning
-    from pairlearn.tables import read_items
+      pairlearn plan --within 0.01 --pilot new.csv --items items.csv --model model
 
+    Exit codes: 0 done, 2 wrong request or unusable file.
+    """
+    from pairlearn.check import planning
+    from pairlearn.io import read_items
+
+    reading = Reading(similarity_scale, difference_scale, difference_means)
     if not 0 < within < 0.5:
         raise ValueError(f"--within must lie in (0, 0.5); got {within:g}")
     if model is not None:
@@ -345,19 +295,18 @@ def plan(
         raise ValueError("say --accuracy, as a guess, or --model with --pilot and --items")
     warnings: list[str] = []
     if pilot is not None:
-        from pairlearn.check.annotators import prior_caveats
-        from pairlearn.check.answers import Answers
-        from pairlearn.labels import PairLabels
+        from pairlearn.check import check
+        from pairlearn.check.view import TableView
 
-        answers = Answers.of(reading.checked(pilot, noisy=False))
+        table = reading.checked(pilot, noisy=False)
         if prior is None:
-            implied = answers.implied_prior("negative")
-            prior = min(max(implied.value, 0.02), 0.98)
-            warnings = [f"{text} (see `check`)" for text in prior_caveats(answers, implied)]
+            summary = check(table, precision=False).summary
+            if summary.prior is None:
+                raise ValueError(f"{pilot}: too few similarities to tell the prior: say --prior")
+            prior = min(max(summary.prior.value, 0.02), 0.98)
+            warnings = [f"{text} (see `check`)" for text in summary.prior_caveats]
         if strength is None:
-            kept = answers.comparable & answers.whole
-            labels = PairLabels(answers.s[kept], answers.c[kept], noisy=True)
-            strength = planning.annotator_strength(labels, prior)
+            strength = planning.annotator_strength(TableView.of(table).labels, prior)
     if prior is None:
         raise ValueError("say --prior, or --pilot with judged pairs that tell it")
     assumed: Any = {"accuracy": accuracy, "prior": prior, "errors": errors}
@@ -392,5 +341,4 @@ def _plan_output(
         pairs = math.ceil(plan.pairs / answers_to_a_pair)
         head += f": about {pairs:,} pairs, with as many answers to each as in the pilot"
     end = "for measuring only: keep these pairs out of training"
-    data = plan.to_dict() | {"warnings": warnings}
-    return Output(data, [head, *text, end], str(plan.pairs), warnings)
+    return Output(plan.to_dict(), [head, *text, end], str(plan.pairs), warnings)

@@ -3,28 +3,31 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import typer
-
-from pairlearn.cli.command import Output, baseline, command
-from pairlearn.cli.options import FIGURES, Count, Seed, check_absent, check_suffix
+from pairlearn.cli import options as opt
+from pairlearn.cli.command import Command, Output, baseline, new_app
+from pairlearn.cli.options import FIGURES, argument, check_absent, check_suffix, option
 from pairlearn.progress import bar
 
+app = new_app()
+Source = Literal["gaussians", "moons", "digits", "breast-cancer"]
 
-@command("demo")
-def demo(*, out: Path = Path("demo.png"), seed: Seed = 0) -> Output:
+
+@app.command(cls=Command)
+def demo(
+    *,
+    out: Annotated[Path, option("Where to write the figure.")] = Path("demo.png"),
+    seed: opt.Seed = 0,
+    as_json: opt.Json = False,
+) -> Output:
     """Learn even from odd digits from 400 judged pairs, and say how well, without labels.
-
-    Parameters
-    ----------
-    out
-        Where to write the figure.
 
     For example:
       pairlearn demo --seed 1 --out demo.png
+
+    Exit codes: 0 done, 2 wrong request or unusable file.
     """
     from pairlearn.demo import METHODS, PRIOR, draw_demo, run_demo
     from pairlearn.report.figures import save_figure
@@ -48,84 +51,58 @@ def demo(*, out: Path = Path("demo.png"), seed: Seed = 0) -> Output:
     )
 
 
-@dataclass(frozen=True)
-class Simulated:
-    """Options of a simulation: parameters of `pairlearn.simulation.simulate`.
-
-    Parameters
-    ----------
-    pairs
-        Pairs to judge.
-    items
-        Items; with fewer than two per pair they recur. [default: two per pair]
-    prior
-        Share of positive items.
-    overlap
-        Error of the best classifier at equal class frequencies. [default: the source's]
-    annotators
-        Number of annotators.
-    annotator_prior
-        Class prior that annotators assume. [default: the true one]
-    noise
-        σ: judgements are multiplied by N(1, σ²) and clipped.
-    missing
-        Share with only one of the two answers.
-    preference
-        Share with only a preference.
-    repeated
-        Share judged by a second annotator.
-    """
-
-    pairs: Count = 1000
-    items: Annotated[int | None, typer.Option(min=2)] = None
-    prior: float = 0.3
-    overlap: float | None = None
-    annotators: Count = 1
-    annotator_prior: float | None = None
-    noise: float = 0.0
-    missing: float = 0.0
-    preference: float = 0.0
-    repeated: float = 0.0
-    seed: Seed = 0
-
-
-@command("simulate", Simulated, quiet="Print nothing.")
+@app.command(cls=Command)
 def simulate(
-    options: Simulated,
-    folder: Path,
+    folder: Annotated[Path, argument("Folder for the files; it is created.")],
     *,
-    source: Annotated[
-        Literal["gaussians", "moons", "digits", "breast-cancer"], typer.Option("--from")
-    ] = "gaussians",
-    also: list[str] | None = None,
-    format: Literal["csv", "parquet"] = "csv",
-    force: bool = False,
+    source: Annotated[Source, option("Source of the items.", "--from")] = "gaussians",
+    pairs: Annotated[int, option("Pairs to judge.", min=1)] = 1000,
+    items: Annotated[
+        int | None,
+        option("Items; with fewer than two per pair they recur.", default="two per pair", min=2),
+    ] = None,
+    prior: Annotated[float, option("Share of positive items.")] = 0.3,
+    overlap: Annotated[
+        float | None,
+        option("Error of the best classifier at equal class frequencies.", default="the source's"),
+    ] = None,
+    annotators: Annotated[int, option("Number of annotators.", min=1)] = 1,
+    annotator_prior: Annotated[
+        float | None, option("Class prior that annotators assume.", default="the true one")
+    ] = None,
+    noise: Annotated[float, option("σ: judgements are multiplied by N(1, σ²) and clipped.")] = 0.0,
+    missing: Annotated[float, option("Share with only one of the two answers.")] = 0.0,
+    preference: Annotated[float, option("Share with only a preference.")] = 0.0,
+    repeated: Annotated[float, option("Share judged by a second annotator.")] = 0.0,
+    also: Annotated[
+        list[str] | None,
+        option("KIND=SHARE: further statements, such as label=0.1; may be repeated."),
+    ] = None,
+    seed: opt.Seed = 0,
+    format: Annotated[Literal["csv", "parquet"], option("Format of the tables.")] = "csv",
+    force: opt.Force = False,
+    as_json: opt.Json = False,
+    quiet: opt.Quiet = False,
 ) -> Output:
     """Make items, judged pairs and, for checking, the truth.
 
     Writes items, pairs and truth.csv (id, class, posterior) to FOLDER.
 
-    Parameters
-    ----------
-    folder
-        Folder for the files; it is created.
-    source
-        Source of the items.
-    also
-        KIND=SHARE: further statements, such as label=0.1; may be repeated.
-    format
-        Format of the tables.
-
     For example:
       pairlearn simulate try
       pairlearn simulate moons --from moons --pairs 500 --prior 0.2 --noise 0.2
-      pairlearn simulate cancer --from breast-cancer --pairs 200 \\
-        --annotators 3 --repeated 0.3
-    """  # noqa: D301
+      pairlearn simulate cancer --from breast-cancer --annotators 3 --repeated 0.3
+
+    Exit codes: 0 done, 2 wrong request or unusable file.
+    """
     from pairlearn.simulation import simulate as make
 
     check_absent(folder, f"items.{format}", f"pairs.{format}", "truth.csv", force=force)
-    made = make(source, also=_shares(also or []), **vars(options))
+    made = make(
+        source, pairs=pairs, items=items, prior=prior, overlap=overlap, annotators=annotators,
+        annotator_prior=annotator_prior, noise=noise, missing=missing, preference=preference,
+        repeated=repeated, also=_shares(also or []), seed=seed,
+    )  # fmt: skip
     files = made.write(folder, format)
     best = float((made.posterior.clip(min=0.5) + (1 - made.posterior).clip(min=0.5) - 0.5).mean())
     data: dict[str, Any] = {

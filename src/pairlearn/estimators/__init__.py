@@ -4,7 +4,6 @@ from pairlearn.estimators.classifier import PairClassifier as PairClassifier
 from pairlearn.estimators.completion import complete_and_fit as complete_and_fit
 from pairlearn.estimators.features import PairwiseTransformer as PairwiseTransformer
 from pairlearn.estimators.files import predict_file as predict_file
-from pairlearn.estimators.files import rewrite_pairs as rewrite_pairs
 from pairlearn.estimators.folder_format import ModelFolderError as ModelFolderError
 from pairlearn.estimators.instances import SeenItemsWarning as SeenItemsWarning
 from pairlearn.estimators.onnx_export import export_onnx as export_onnx
@@ -14,4 +13,3 @@ from pairlearn.estimators.splits import Folds as Folds
 from pairlearn.estimators.splits import ItemKFold as ItemKFold
 from pairlearn.estimators.splits import hold_out_items as hold_out_items
 from pairlearn.estimators.splits import split_items as split_items
-from pairlearn.estimators.streams import fit_file as fit_file

@@ -26,7 +26,6 @@ from pairlearn.estimators.parameters import (
     flattens,
     is_scikit_learn,
     kept_parameters,
-    keyword_only,
     model_of,
     needs_prior,
     risk_of,
@@ -35,7 +34,7 @@ from pairlearn.estimators.parameters import (
 from pairlearn.estimators.prediction import PairPredictor
 from pairlearn.estimators.table import FEW, FewPairsWarning, Table, read_table, with_groups
 from pairlearn.judgements import Judgements
-from pairlearn.progress import Progress, training_bar
+from pairlearn.progress import training_bar
 from pairlearn.risks import Risk
 from pairlearn.training import Checkpoint
 from pairlearn.training.loop import Callback, Report, refuse_divergence
@@ -46,7 +45,6 @@ NOT_ALWAYS = frozenset(
 """Attributes that only some fits set."""
 
 
-@keyword_only
 @dataclass(kw_only=True, eq=False, repr=False)
 class PairClassifier(PairPredictor):
     """Learn P(y = +1 | x) from pairs (x, x') that an annotator judged.
@@ -83,8 +81,8 @@ class PairClassifier(PairPredictor):
         output, which is copied and trained from its current weights; a function that makes one
         from the number of features (for images: channels, height, width); or a classifier
         whose `fit` takes `sample_weight`, trained by rounds of target completion. "auto" is
-        "mlp-bn"; with fewer than 400 rows it is "linear" if, on pairs held out from short
-        trainings, that leaves hardly anything to gain, or little and the network is not better. It
+        "mlp-bn"; with fewer than 400 rows it is "linear" if a linear score ranks 99% of the
+        answers, judged on pairs left out, so that there is hardly anything to gain. It
         is always "mlp-bn" with your own `epochs`, `batch_size` or `learning_rate`, "linear" with
         columns of free text, and "resnet8" for a folder of images.
     loss : str
@@ -170,8 +168,8 @@ class PairClassifier(PairPredictor):
     prior_ : float
         The prior that was used; with the likelihood, the mean of P(y = +1 | x) over the training
         instances before the shift.
-    annotators_ : list of Manner
-        How each annotator answers; empty if all were taken as ideal.
+    annotators_ : Annotators
+        How each annotator answers; without people if all were taken as ideal.
     unjudged_ : int
         Number of items without any statement that were learnt from.
     training_items_ : array of shape (m, 2)
@@ -241,8 +239,6 @@ class PairClassifier(PairPredictor):
         labelled: tuple[Any, Any] | None = None,
         positive: Any = None,
         groups: tuple[Any, Mapping[Any, Any]] | None = None,
-        progress: Progress | None = None,
-        checkpoint: Checkpoint | None = None,
     ) -> PairClassifier:
         """Learn from judged pairs.
 
@@ -251,11 +247,11 @@ class PairClassifier(PairPredictor):
         pairs : array of shape (n, 2, d, ...) or (n, 2)
             Both instances of each pair, or their ids, which the `preprocessor` knows. A pair may be
             in several rows, judged by several annotators: all of them count.
-        labels : PairLabels, array of shape (n, 2), PairTable or Judgements
+        labels : PairLabels, array of shape (n, 2), Judgements or data frame
             Similarity and difference, NaN where not given; None if all rows have a
-            preference only. All columns of a `PairTable` are used, whatever they state, and
-            its ids where `pairs` is None. A table of `Judgements` refers to items by position: then
-            `pairs` are these items (N, d, ...), or ids or pairs row by row as above.
+            preference only. `Judgements` with ids, and data frames with the columns of a file
+            (`Judgements.from_frame`), take None as `pairs`. `Judgements` without ids refer to items
+            by position: then `pairs` are these items (N, d, ...), or ids or pairs row by row.
         annotator, sample_weight : array of shape (n,), optional
             Who judged each pair, and weights of the rows; not beside `labels` that have others.
         preference : array of shape (n,), optional
@@ -267,18 +263,9 @@ class PairClassifier(PairPredictor):
             larger one is positive by default.
         groups : (array of shape (N,), mapping), optional
             The group of each item, and {group: share of positives}; see `Judgements.in_groups`.
-        progress, checkpoint : optional
-            Deprecated: give them as `callbacks`.
         """
-        if progress is not None or checkpoint is not None:
-            warnings.warn(
-                "fit(progress=, checkpoint=) will go in 0.3: pass them to PairClassifier as "
-                "callbacks=[...]",
-                FutureWarning,
-                stacklevel=2,
-            )
         check_parameters(self)
-        callbacks, checkpoint = split_callbacks([*(self.callbacks or ()), progress, checkpoint])
+        callbacks, checkpoint = split_callbacks(self.callbacks or ())
         table = read_table(
             pairs,
             with_groups(labels, groups),
@@ -323,8 +310,9 @@ class PairClassifier(PairPredictor):
             doubt = population.classes_against_differences(table.features, table.statements)
             if doubt is not None:
                 warnings.warn(doubt, population.KnownClassesWarning, stacklevel=3)
+        self.contradicted_ = doubt is not None
         rows = table.rows(self.labelled_weight)
-        if model_of(self) == NETWORK and self.model == "auto" and table.in_memory:
+        if model_of(self) == NETWORK and self.model == "auto":
             self.model_ = choose_model(self, table, rows)
         need = population.required_parameter(rows, needs_prior(self.risk))
         prior = self._prior(need, table, rows.packed(table.seed))
@@ -338,7 +326,7 @@ class PairClassifier(PairPredictor):
             outputs = self._train(table, rows, need, prior, callbacks, checkpoint)
         self.shift_, self.confidence_ = 0.0, None
         z = self._log_odds(table.features) if outputs is None else self._factor * outputs
-        trusted = table.known if doubt is None and table.in_memory else None
+        trusted = table.known if doubt is None else None
         if self.annotators != "ideal" and trusted is not None:
             self.confidence_, slope = population.confidence_from_labels(
                 table.features, z, table.judged, trusted

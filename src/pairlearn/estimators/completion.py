@@ -33,8 +33,8 @@ from pairlearn.estimators.population import (
     solve_shift,
 )
 from pairlearn.judgements import Judgements
-from pairlearn.kinds import kind
-from pairlearn.kinds.base import TINY
+from pairlearn.judgements.kinds import kind
+from pairlearn.judgements.kinds.base import TINY
 from pairlearn.randomness import permutation, stream
 
 Weights = Floats

@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pairlearn.annotators.answers import listed, named
-from pairlearn.annotators.sides import reversed_share
 from pairlearn.columns import Floats
 from pairlearn.estimators.population import classes_against_differences
 from pairlearn.evaluation.judged import Estimate
+from pairlearn.evaluation.ranking import reversed_share
 from pairlearn.judgements import Judgements
 
 if TYPE_CHECKING:
@@ -23,10 +22,6 @@ EITHER_WAY = (
     "it is {low:.3f} to {high:.3f}, or {least:.3f} to {most:.3f} if these judgements have the "
     "classes exchanged: see the warnings"
 )
-UNSIDED = (
-    "one side has left and right exchanged, and nothing told fit which. The accuracy holds if "
-    "{first} answered as asked, and is otherwise one minus that"
-)
 AGAINST_DIFFERENCES = (
     "the known classes that fit was given contradict the differences: one of the two has the "
     "classes exchanged. If it is the differences, and these judgements as well, the accuracy is "
@@ -34,29 +29,23 @@ AGAINST_DIFFERENCES = (
 )
 AGAINST_MODEL = (
     "the known classes contradict the model: it takes an item called negative for the more "
-    "positive one in {share:.0%} of the couples. Either positive= is the other class, or the model "
-    "was fitted to differences with left and right exchanged"
+    "positive one in {share:.0%} of the couples. Either the positive class (positive=, or "
+    "--positive) is the other one, or the model was fitted to differences with left and right "
+    "exchanged"
 )
 NOT_CORRECTED = "The classes do not correct the confidence of these judgements"
 
 
-def either_way(accuracy: Estimate, text: str = EITHER_WAY, **names: str) -> str:
+def either_way(accuracy: Estimate, text: str = EITHER_WAY) -> str:
     """Fill a text with an accuracy, and with what it is if the classes are exchanged."""
     low, high = accuracy.low, accuracy.high
-    return text.format(low=low, high=high, least=1 - high, most=1 - low, **names)
+    return text.format(low=low, high=high, least=1 - high, most=1 - low)
 
 
-def side_doubts(classifier: PairClassifier, judged: Judgements) -> list[str]:
-    """Warnings of `fit` that the classes may be exchanged, as far as they concern judgements."""
+def side_doubts(classifier: PairClassifier) -> list[str]:
+    """Warnings of `fit` that the classes may be exchanged."""
     source: Any = getattr(classifier, "trained_on_", None)
-    doubts = [AGAINST_DIFFERENCES] * (isinstance(source, dict) and CONTRADICTED in source)
-    contrary = [manner for manner in getattr(classifier, "annotators_", ()) if manner.against]
-    names = {manner.name for manner in contrary}
-    known = None if judged.annotator is None else {*named(judged.annotator).tolist()}
-    if contrary and (known is None or names & known):
-        first = listed([manner.name for manner in contrary if not manner.exchanged])
-        doubts.append(f"{contrary[0].name} {contrary[0].words()}: {UNSIDED.format(first=first)}")
-    return doubts
+    return [AGAINST_DIFFERENCES] * (isinstance(source, dict) and CONTRADICTED in source)
 
 
 def class_doubts(scored: ScoredPairs, classes: Floats) -> tuple[list[str], list[str]]:

@@ -13,7 +13,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from pairlearn.columns import TableError, locate_errors, quote, refuse_huge
-from pairlearn.tables.cells import (
+from pairlearn.io.cells import (
     UNNAMED,
     ColumnChoice,
     ColumnKind,
@@ -21,7 +21,7 @@ from pairlearn.tables.cells import (
     no_name,
     read_values,
 )
-from pairlearn.tables.encoder import ItemEncoder, unused_columns
+from pairlearn.io.encoder import ItemEncoder, unused_columns
 
 
 class ColumnsWarning(UserWarning):
@@ -126,7 +126,7 @@ class FeatureStep:
         if all(_is_plain(column) for column in cells.values()):
             return
         try:
-            kinds, notes = ColumnChoice().kinds_of(cells, typed=True)
+            kinds, notes = ColumnChoice().kinds_of(cells)
             with locate_errors():
                 self.fitted = ItemEncoder.fit(kinds, read_values(kinds, cells))
         except UnusableColumns as error:

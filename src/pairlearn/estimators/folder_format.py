@@ -249,7 +249,8 @@ def check_replaceable(path: Path, *, overwrite: bool = True) -> None:
             )
         if folder == path and not overwrite:
             raise ModelFolderError(
-                f"{path} is a model already: choose another folder, or overwrite=True"
+                f"{path} is a model already: choose another folder, or replace it "
+                "(overwrite=True, or --force)"
             )
 
 

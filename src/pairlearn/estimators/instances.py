@@ -67,7 +67,7 @@ def read_pairs(
             f"pairs of shape {array.shape} are ids and need a preprocessor that knows their "
             "features: an array whose rows they are, a table with an index, or a function"
         )
-    ids, ends = np.unique(_as_known(array, preprocessor), return_inverse=True)
+    ids, ends = np.unique(as_known(array, preprocessor), return_inverse=True)
     features = look_up(preprocessor, ids, step)
     return features, ends.reshape(-1, 2).astype(np.int64), ids
 
@@ -100,13 +100,13 @@ def read_instances(name: str, x: Any, preprocessor: Any, step: FeatureStep) -> N
         return _checked(name, step.numbers(x))
     array = np.asarray(x)
     if array.ndim == 1 and (preprocessor is not None or step.own is not None):
-        return look_up(preprocessor, _as_known(array, preprocessor), step)
+        return look_up(preprocessor, as_known(array, preprocessor), step)
     if array.ndim < 2:
         raise ValueError(f"{name} must have shape (m, d, ...); got {array.shape}")
     return _checked(name, step.numbers(array))
 
 
-def _as_known(ids: NDArray[Any], preprocessor: Any) -> NDArray[Any]:
+def as_known(ids: NDArray[Any], preprocessor: Any) -> NDArray[Any]:
     """Ids as tables have them; for a function, as they are."""
     return ids if preprocessor is None or callable(preprocessor) else _as_in_tables(ids)
 
@@ -147,7 +147,12 @@ def look_up(preprocessor: Any, ids: NDArray[Any], step: FeatureStep) -> NDArray[
     if preprocessor is None:
         features = step.numbers(ids)
     elif is_frame(preprocessor):
-        features = step.numbers(_rows_of(preprocessor, ids))
+        rows = _rows_of(preprocessor, ids)
+        if step.names is None and step.own is None:
+            # The columns are learnt from all items, also from those without a judgement.
+            features = step.numbers(preprocessor)[rows]
+        else:
+            features = step.numbers(_take(preprocessor, rows))
     elif is_item_table(preprocessor):
         rows = find_rows(ids, np.asarray(preprocessor.ids))
         _refuse_unknown(ids, rows < 0, "ids of the preprocessor")
@@ -177,8 +182,8 @@ def look_up(preprocessor: Any, ids: NDArray[Any], step: FeatureStep) -> NDArray[
     return _checked("features of the preprocessor", features, ids)
 
 
-def _rows_of(frame: Any, ids: NDArray[Any]) -> Any:
-    """Rows of a data frame with these ids, by its column ``id`` or else its index."""
+def _rows_of(frame: Any, ids: NDArray[Any]) -> Indices:
+    """Positions in a data frame of these ids, by its column ``id`` or else its index."""
     if "id" in getattr(frame, "column_names", frame.columns):
         with locate_errors():
             known = as_ids("id", np.asarray(frame["id"]))
@@ -197,6 +202,11 @@ def _rows_of(frame: Any, ids: NDArray[Any]) -> Any:
     else:
         raise ValueError("the preprocessor is a table without an index: give it a column 'id'")
     _refuse_unknown(ids, rows < 0, f"{where} of the preprocessor")
+    return np.asarray(rows, np.int64)
+
+
+def _take(frame: Any, rows: Indices) -> Any:
+    """These rows of a data frame."""
     if hasattr(frame, "iloc"):
         return frame.iloc[rows]
     return frame.take(rows) if hasattr(frame, "take") else frame[rows]

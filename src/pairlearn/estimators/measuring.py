@@ -8,8 +8,6 @@ items that a model was trained on.
 from __future__ import annotations
 
 import warnings
-from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,25 +15,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.base import clone
 
-from pairlearn.annotators.answers import (
-    alike,
-    listed,
-    named,
-    untouched,
-    untouched_words,
-    without_fixed,
-)
-from pairlearn.annotators.crowd import Crowd
-from pairlearn.annotators.measurement import fixed_in
+from pairlearn.annotators import Annotators, findings
+from pairlearn.annotators.answers import listed, named
 from pairlearn.columns import Floats, Mask
-from pairlearn.estimators.cross_fitting import decide_sides
 from pairlearn.estimators.exchanged import either_way
-from pairlearn.estimators.files import PairFile, log_odds
+from pairlearn.estimators.files import log_odds
 from pairlearn.estimators.instances import doubt_of_seen
 from pairlearn.estimators.parameters import recipe_of
 from pairlearn.estimators.population import determines_side
 from pairlearn.estimators.prediction import ScoredPairs
-from pairlearn.estimators.streams import fit_table, survey_pairs
 from pairlearn.estimators.table import Table
 from pairlearn.evaluation import (
     AccuracyEstimate,
@@ -44,12 +32,10 @@ from pairlearn.evaluation import (
     recalibrate,
 )
 from pairlearn.evaluation.judged import Estimate
+from pairlearn.io import ItemTable, TableError
+from pairlearn.io.item_files import digest
 from pairlearn.judgements import Judgements
 from pairlearn.progress import Progress, training_bar
-from pairlearn.tables import ItemTable, PairTable, TableError
-from pairlearn.tables.item_files import digest
-from pairlearn.tables.read import Labelled
-from pairlearn.tables.scales import Scale
 from pairlearn.training import Checkpoint
 
 if TYPE_CHECKING:
@@ -60,15 +46,6 @@ TOO_FEW = (
     "there are too few pairs, or their items recur too often, to hold some out: judge pairs of "
     "other items, and give them to `pairlearn evaluate`"
 )
-OTHERS_BELIEVED = (
-    "without the pairs that were held out other annotators look right than with them ({}): ask "
-    "several people about the same pairs, or leave out whom you do not trust"
-)
-EITHER_SIDE = (
-    "the answers of {first} run against those of {others}, and nothing tells which side has left "
-    "and right exchanged. It is {low:.3f} to {high:.3f} if {first} answered as asked, and "
-    "{least:.3f} to {most:.3f} if not: ask them"
-)
 EITHER_CLASSES = (
     "the known classes contradict the differences, and nothing tells which of the two is right. It "
     "is {low:.3f} to {high:.3f} if the differences are, and {least:.3f} to {most:.3f} if not: "
@@ -78,16 +55,7 @@ NOTHING_SOFT = (
     "an accuracy takes pairs with a similarity or a difference, and none has: judge some in that "
     "way, and give them to `pairlearn evaluate`"
 )
-UNDECIDED = (
-    "they count as undecided, and the range also allows for “no answer”; drop these rows if that "
-    "is what they mean"
-)
-UNKNOWN = (
-    "the model does not know how they answer: measure without them",
-    "their answers contradict each other, and the model does not know how they answer: measure "
-    "with those whom you trust",
-)
-"""What to do about annotators of whom a model knows nothing; and if they are rivals."""
+UNKNOWN = "the model does not know how {names} answer: their answers are taken as they are"
 
 
 class FitCheckpoints:
@@ -111,7 +79,7 @@ class Measured:
     """An accuracy on ``pairs`` of items that were held out, by ``held_out`` answers that count.
 
     ``training`` counts the statements about other pairs that the model measured was fitted to;
-    ``dropped`` and ``capped`` are as in `HeldOut`; ``doubt`` is a warning about the decisions.
+    ``dropped`` is as in `HeldOut`; ``doubt`` is a warning about the decisions.
     """
 
     accuracy: AccuracyEstimate
@@ -119,20 +87,17 @@ class Measured:
     held_out: int
     training: int
     dropped: int
-    capped: bool
     doubt: str | None = None
 
     @property
     def range(self) -> Estimate:
-        """The plausible range where there is one, or else the interval."""
-        return self.accuracy.plausible or self.accuracy
+        """The interval over both readings of the answers."""
+        return self.accuracy
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        ends = {name: getattr(self.accuracy, name) for name in ("value", "low", "high")}
-        band = self.accuracy.plausible
         counts = {k: v for k, v in vars(self).items() if k not in ("accuracy", "doubt")}
-        return ends | {"plausible": band and band.to_dict()} | counts
+        return self.accuracy.to_dict() | counts
 
 
 def fit_and_measure(
@@ -151,7 +116,6 @@ def fit_and_measure(
     ``holdout`` is 0. Raises DivergedError if the loss is no longer a number.
     """
     measured: Measured | str | None = None
-    table = decide_sides(classifier, table)  # once, so that both models learn from the same answers
     if holdout:
         with training_bar("1/2 to measure") as progress, warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the final fit repeats them
@@ -159,34 +123,24 @@ def fit_and_measure(
             measured = _measure(first, table, holdout, seed, prior, progress, checkpoints.measure)
     with training_bar("2/2 to save" if holdout else "to save") as progress:
         fit_table(classifier, table, progress, checkpoints.fit)
-    if isinstance(measured, Measured) and (text := _on_either_side(measured, classifier)):
-        return text
-    if isinstance(measured, Measured) and (who := _believed_once(first, classifier)):
-        return OTHERS_BELIEVED.format(", ".join(who))
+    if isinstance(measured, Measured) and classifier.contradicted_:
+        return either_way(measured.range, EITHER_CLASSES)
     return measured
 
 
-def _believed_once(*classifiers: PairClassifier) -> list[str]:
-    """Annotators whom one of two classifiers believes, and the other one takes for guessing."""
-    first, second = (
-        {manner.name: manner for manner in classifier.annotators_} for classifier in classifiers
-    )
-    return sorted(
-        name
-        for name in first.keys() & second.keys()
-        if (first[name].believable and not second[name].useful)
-        or (second[name].believable and not first[name].useful)
-    )
-
-
-def _on_either_side(measured: Measured, classifier: PairClassifier) -> str | None:
-    """Why there is no accuracy, if nothing tells which annotators have left and right exchanged."""
-    contrary = [manner for manner in classifier.annotators_ if manner.against]
-    if not contrary:
-        return None
-    groups = [[m.name for m in contrary if m.exchanged is side] for side in (False, True)]
-    first, others = map(listed, groups)
-    return either_way(measured.range, EITHER_SIDE, first=first, others=others)
+def fit_table(
+    classifier: PairClassifier,
+    table: Table,
+    progress: Progress | None = None,
+    checkpoint: Checkpoint | None = None,
+) -> None:
+    """Fit to a table, with callbacks beside those of the classifier."""
+    callbacks = classifier.callbacks
+    classifier.callbacks = [*(callbacks or ()), progress, checkpoint]
+    try:
+        classifier.fit(table, None)
+    finally:
+        classifier.callbacks = callbacks
 
 
 def _measure(
@@ -221,7 +175,7 @@ def _measure(
     except ValueError as error:
         return str(error)
     pairs = len(np.unique(np.sort(scored.ends, 1), axis=0))
-    counts = (pairs, len(scored.ends), held.training, held.dropped, held.capped)
+    counts = (pairs, len(scored.ends), held.training, held.dropped)
     return Measured(accuracy, *counts, doubt=doubt)
 
 
@@ -230,10 +184,6 @@ def _train_as_long(classifier: PairClassifier, training: int, pairs: int) -> Non
     size = recipe_of(classifier, pairs, seed=0).batch_size
     steps = int(classifier.epochs) * -(-pairs // size)
     classifier.set_params(batch_size=size, epochs=-(-steps // -(-training // size)))
-
-
-EVALUATED_PAIRS = 1 << 18
-"""Most pairs of a file that `sample_pair_file` takes into memory, about."""
 
 
 @dataclass(frozen=True)
@@ -246,7 +196,7 @@ class HeldPairs(ScoredPairs):
     """
 
     items: ItemTable
-    table: PairTable
+    table: Judgements
     ignored: int
     seen: str | None
 
@@ -255,7 +205,7 @@ class HeldPairs(ScoredPairs):
         cls,
         classifier: PairClassifier,
         items: ItemTable,
-        table: PairTable,
+        table: Judgements,
         files: tuple[Path, Path],
         *,
         both: bool = False,
@@ -266,19 +216,17 @@ class HeldPairs(ScoredPairs):
         similarity and a difference are used.
         """
         try:
-            table.judgements(items)  # which names the row of an unknown item
+            table = table.located(items.ids)
         except TableError as error:
             raise TableError(f"{files[1]}, {error} in {files[0]}") from None
         alone, table = int(table.single.sum()), table[~table.single]
-        new = classifier.unseen(table.positions(items), items.features, items.ids)
+        new = classifier.unseen(table.ends, items.features, items.ids)
         if len(new) < 2:
             new[:] = True  # too few pairs, which is the error below
         elif new.sum() < 2:
             raise ValueError(_nothing_new(classifier, files[1], new))
         table = table[new]
-        judged = table.judgements(items)
-        if both:
-            judged, _ = without_fixed(judged, fixed_in(getattr(classifier, "annotators_", ())))
+        judged = table
         judged = judged[judged.of("both") if both else judged.soft]
         if len(judged) < 2:
             kinds = f"a similarity {'and' if both else 'or'} a difference"
@@ -286,7 +234,7 @@ class HeldPairs(ScoredPairs):
         scored = classifier.score_pairs(
             judged, lambda needed: log_odds(classifier, items[needed], files[0])
         )
-        used = len(judged) if both else int(table.judged.sum())
+        used = len(judged) if both else int(table.soft.sum())
         ignored, seen = alone + len(table) - used, doubt_of_seen(new)
         return cls(**vars(scored), items=items, table=table, ignored=ignored, seen=seen)
 
@@ -303,37 +251,17 @@ class HeldPairs(ScoredPairs):
         )
 
     def annotator_doubts(self, classifier: PairClassifier) -> list[str]:
-        """Answers that count for nothing or little, and annotators whom the model does not know."""
-        judged = self.table.judgements(self.items)
-        _, shares = untouched(judged)
-        doubts = [f"{untouched_words(shares)}: {UNDECIDED}"] if shares else []
-        if judged.annotator is None:
-            return doubts
-        known = {manner.name: manner for manner in getattr(classifier, "annotators_", ())}
-        rows = Counter(named(judged.annotator[judged.soft]).tolist())
-        if len(np.unique(named(judged.annotator))) < 2:
-            return doubts
-        crowd = Crowd.of(judged)
-
-        def words(name: str) -> str:
-            others = [rival for rival in crowd.rivalling if rival not in self.left_out]
-            if name in known and name in crowd.rivalling and others:
-                return f"contradicts {listed(others)}, whom the model believes"
-            return known[name].words() if name in known else crowd.words(name)
-
-        if self.left_out:
-            who = listed([f"{name} ({rows[name]:,})" for name in self.left_out])
-            why = alike(self.left_out, words)
-            doubts.append(f"the answers of {who} count for nothing. {why}")
-        for doubt in crowd.doubts():
-            rivals = doubt.code == "rival-annotators"
-            names = [name for name in doubt.names if name not in {*known, *self.left_out}]
-            if names and doubt.code != "untouched":
-                about = doubt.words if rivals else crowd.described(names)
-                doubts.append(f"{about}; {UNKNOWN[rivals]}")
+        """Findings about the annotators, and those whom the model does not know."""
+        judged = self.table
+        learnt: Annotators = getattr(classifier, "annotators_", Annotators())
+        known = {person.name for person in learnt.people}
+        doubts = [finding.sentence for finding in findings(judged)]
+        names = set() if judged.annotator is None else {*named(judged.annotator).tolist()}
+        if learnt.people and (unknown := sorted(names - known - {""})):
+            doubts.append(UNKNOWN.format(names=listed(unknown)))
         return doubts
 
-    def recalibrate(self, known: Labelled) -> Recalibration | None:
+    def recalibrate(self, known: Judgements) -> Recalibration | None:
         """Correct the judgements by known classes; None if no item of the pairs has one.
 
         ValueError if the answers are hard.
@@ -349,10 +277,10 @@ class HeldPairs(ScoredPairs):
         options: Any = {"weight": self.weight, "items": self.ends}
         return recalibrate(self.labels, *self.z.T, *at_ends.T, **options)
 
-    def classes_of(self, known: Labelled) -> Floats:
+    def classes_of(self, known: Judgements) -> Floats:
         """Known classes (n, 2) of both ends of the pairs, NaN where unknown."""
         classes = np.full(len(self.items), np.nan)
-        classes[known.rows] = known.positive
+        classes[known.ends[:, 0]] = known.u
         return np.asarray(classes[self.ends])
 
 
@@ -394,28 +322,3 @@ def evaluation_doubts(
             f"imply {implied}: where it is used, the accuracy is another"
         )
     return doubts
-
-
-@dataclass(frozen=True)
-class PairSample:
-    """Items and judged pairs of a file; ``ignored`` of its ``rows`` have no such judgement."""
-
-    items: ItemTable
-    table: PairTable
-    rows: int
-    ignored: int = 0
-
-
-def sample_pair_file(
-    known: ItemTable,
-    pairs: Path,
-    *,
-    noisy: bool,
-    scales: Sequence[Scale | None] = (None, None),
-) -> PairSample:
-    """Read a file of pairs once and keep a random sample, or all pairs if they are few."""
-    file = PairFile(pairs, known, noisy=noisy, scales=scales)
-    survey = survey_pairs(file, sample=EVALUATED_PAIRS)
-    judged = Judgements.concatenate(survey.sampled)
-    table = PairTable.from_judgements(judged[judged.soft], known.ids)
-    return PairSample(known, table, file.rows, max(file.rows - survey.counts["soft"], 0))

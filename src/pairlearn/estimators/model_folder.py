@@ -26,7 +26,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from pairlearn.annotators.manner import Manner
+from pairlearn.annotators import Annotator, Annotators
 from pairlearn.estimators.completion import CompletionRound
 from pairlearn.estimators.folder_format import (
     ModelFolderError,
@@ -37,13 +37,21 @@ from pairlearn.estimators.folder_format import (
 )
 from pairlearn.estimators.parameters import kept_parameters
 from pairlearn.evaluation import Confidence
+from pairlearn.io.encoder import Column, ItemEncoder
 from pairlearn.models import CONVOLUTIONAL, MLP
 from pairlearn.prior import PriorEstimate
-from pairlearn.tables.encoder import Column, ItemEncoder
 
 RECORDS: dict[str, Any] = {
     record.__name__: record
-    for record in (Column, CompletionRound, Confidence, ItemEncoder, Manner, PriorEstimate)
+    for record in (
+        Annotator,
+        Annotators,
+        Column,
+        CompletionRound,
+        Confidence,
+        ItemEncoder,
+        PriorEstimate,
+    )
 }
 TYPES: dict[str, type] = {"text": str, "object": object}
 OBJECTS = ("preprocessor", "callbacks", "features")

@@ -22,8 +22,8 @@ from pairlearn.estimators.cross_fitting import trial
 from pairlearn.estimators.parameters import model_of
 from pairlearn.estimators.table import Table
 from pairlearn.judgements import Judgements
-from pairlearn.kinds import kind
-from pairlearn.kinds.base import TINY
+from pairlearn.judgements.kinds import kind
+from pairlearn.judgements.kinds.base import TINY
 from pairlearn.randomness import permutation, stream
 
 if TYPE_CHECKING:

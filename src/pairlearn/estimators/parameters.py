@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import copy
-import functools
-import inspect
 import math
-import warnings
 from collections.abc import Iterable
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
@@ -15,10 +12,10 @@ import torch
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from torch import nn
 
+from pairlearn.io.cells import ColumnKind
 from pairlearn.losses import LOSSES
-from pairlearn.models import CONVOLUTIONAL
+from pairlearn.models import CONVOLUTIONAL, PERCEPTRONS
 from pairlearn.risks import CORRECTIONS, RISKS, Risk, Supervised, make_risk
-from pairlearn.tables.cells import ColumnKind
 from pairlearn.training import Checkpoint, Precision, Recipe, choose_device
 from pairlearn.training.loop import Callback, Report
 
@@ -26,7 +23,6 @@ if TYPE_CHECKING:
     from pairlearn.estimators.classifier import PairClassifier
 
 T = TypeVar("T")
-MODELS = ("mlp", "mlp-bn", "mlp-small", "linear", *CONVOLUTIONAL)
 NETWORK = "mlp-bn"
 """The network that "auto" stands for, where it is not the linear model."""
 MODEL_OF: dict[ColumnKind, str] = {"text": "linear", "image": "resnet8"}
@@ -35,29 +31,6 @@ STEPS = 1_600
 """Steps of Adam that "auto" plans for large tables."""
 IMAGE_STEPS = 400
 """The same for the image network, whose steps learn more and take longer."""
-
-
-def keyword_only(cls: type[T]) -> type[T]:
-    """Deprecate positional arguments of a class, whose parameters are keyword-only."""
-    init: Any = cls.__init__
-    names = list(inspect.signature(init).parameters)[1:]
-
-    @functools.wraps(init)
-    def checked(self: Any, *positional: Any, **keywords: Any) -> None:
-        if len(positional) > len(names):
-            raise TypeError(f"{cls.__name__} has {len(names)} parameters; got {len(positional)}")
-        if positional:
-            warnings.warn(
-                f"pass {', '.join(names[: len(positional)])} as keywords: positions will go in 0.3",
-                FutureWarning,
-                stacklevel=2,
-            )
-        # One that is given twice is a TypeError of the language.
-        init(self, **dict(zip(names, positional, strict=False)), **keywords)
-
-    checked.deprecated_original = init  # type: ignore[attr-defined]  # where scikit-learn looks
-    cls.__init__ = checked  # type: ignore[method-assign]
-    return cls
 
 
 AUTO = StrOptions({"auto"})
@@ -138,16 +111,17 @@ def check_parameters(estimator: PairClassifier) -> None:
 
 def _check_model(model: Any) -> None:
     if isinstance(model, str):
-        if model not in ("auto", *MODELS):
-            listed = ", ".join(("auto", *MODELS))
+        if model not in ("auto", *PERCEPTRONS, *CONVOLUTIONAL):
+            listed = ", ".join(("auto", *PERCEPTRONS, *CONVOLUTIONAL))
             raise ValueError(f"model {model!r} is unknown; choose one of {listed}")
     elif isinstance(model, type) and hasattr(model, "fit"):
         name = model.__name__
         raise TypeError(f"model is the class {name}: pass a classifier, as in {name}()")
     elif not callable(model) and not is_scikit_learn(model):
         raise TypeError(
-            f"model must be one of {', '.join(MODELS)}, an nn.Module, a function from the shape "
-            f"of an instance to one, or a scikit-learn classifier; got {type(model).__name__}"
+            f"model must be one of {', '.join((*PERCEPTRONS, *CONVOLUTIONAL))}, an nn.Module, a "
+            "function from the shape of an instance to one, or a scikit-learn classifier; got "
+            f"{type(model).__name__}"
         )
 
 

@@ -29,17 +29,17 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from scipy.special import expit, logit
 
-from pairlearn.annotators.linear import linear_scores
-from pairlearn.annotators.sides import against_classes
 from pairlearn.columns import Floats
 from pairlearn.evaluation import Confidence, recalibrate
+from pairlearn.evaluation.ranking import against_classes, linear_scores
 from pairlearn.judgements import Judgements
-from pairlearn.kinds import kind
+from pairlearn.judgements.kinds import kind
 from pairlearn.labels import PairLabels
 from pairlearn.prior import PriorEstimate, estimate_prior
 from pairlearn.randomness import permutation, stream
 from pairlearn.risks import PairLikelihood
-from pairlearn.training.trainer import Recipe, module_logits, train
+from pairlearn.training.learner import Recipe
+from pairlearn.training.trainer import module_logits, train
 
 if TYPE_CHECKING:
     from pairlearn.evaluation import Estimate
@@ -93,14 +93,14 @@ def check_stated(
     if need == "majority" and stated_majority(prior, majority) is None:
         raise ValueError(
             f"labels have {kinds} alone, which are the same with the two classes exchanged: "
-            "pass majority='positive' or 'negative', the larger class, or give some "
-            "differences, preferences or labelled instances"
+            "state the larger class (majority=, or --majority), or give some differences, "
+            "preferences or labelled instances"
         )
     if need == "prior" and prior is None:
         raise ValueError(
-            f"labels have {kinds} alone, which do not tell how frequent the classes are: pass "
-            "prior=, the share of the positive class, or give some similarities or labelled "
-            "instances"
+            f"labels have {kinds} alone, which do not tell how frequent the classes are: state "
+            "the share of the positive class (prior=, or --prior), or give some similarities or "
+            "labelled instances"
         )
 
 
@@ -124,7 +124,8 @@ def check_majority_determined(rows: Judgements, risk: Any) -> None:
     if required_parameter(rows, prior_known=False) == "majority":
         raise ValueError(
             f"risk {str(risk)!r} needs the class prior, and similarities alone give it up to an "
-            "exchange of the classes: pass majority='positive' or 'negative', or prior="
+            "exchange of the classes: state the larger class (majority=, or --majority) or the "
+            "prior (prior=, or --prior)"
         )
 
 
@@ -152,8 +153,8 @@ def prior_from_similarities(
     similar = rows.has("similarity")
     if not similar.any():
         raise ValueError(
-            "the class prior is estimated from similarities, and labels have none: pass prior=, "
-            "or use risk='likelihood'"
+            "the class prior is estimated from similarities, and labels have none: state it "
+            "(prior=, or --prior), or use the risk 'likelihood'"
         )
     # Pairs that share an instance are dependent, which widens the interval; an instance paired
     # with itself has no such account.
@@ -188,7 +189,7 @@ def find_majority(features: Any, rows: Judgements, seed: int, device: str) -> Ma
     flat = features.reshape(len(features), -1)
     risk = PairLikelihood(correction="abs")
     rows = rows.packed(seed)
-    z = module_logits(train(flat, rows, [risk], "linear", recipe)[0].module, flat)
+    z = module_logits(train(flat, rows, risk, "linear", recipe).module, flat)
     prior = prior_of_ranking(rows, z)
     mean = mean_posterior(z[rows.ends].ravel(), np.repeat(rows.weight, 2))
     return "positive" if (mean if prior is None else prior.value) > 0.5 else "negative"
@@ -245,8 +246,8 @@ def disagreement(
                 f"the stated class prior is {stated:g}, and {source} {value:.3f} "
                 f"({CONFIDENCE:.0%} interval {low:.3f} to {high:.3f}): the stated prior is wrong, "
                 "or the judgements were made with another population in mind. In the first case "
-                "leave prior= out; in the second, if the classifier is used at the stated prior, "
-                f"pass target_prior={stated:g}"
+                "leave it out; in the second, if the classifier is used at the stated prior, pass "
+                f"{stated:g} as the target prior (target_prior=, or --target-prior)"
             )
     return None
 
@@ -263,8 +264,8 @@ def wrong_side(rows: Judgements, prior: float, logits: Floats) -> str | None:
         f"the class prior {prior:.3g} makes the {larger} class the larger one, and the "
         f"differences say that it is the {smaller} one: with the model they imply "
         f"{implied.value:.3f} ({CONFIDENCE:.0%} interval {implied.low:.3f} to {implied.high:.3f}). "
-        f"Pass prior={1 - prior:.3g}, or change the sign of the differences if they are how "
-        "much likelier the left one is positive"
+        f"Pass {1 - prior:.3g} (prior=, or --prior), or change the sign of the differences if they "
+        "are how much likelier the left one is positive"
     )
 
 
@@ -278,9 +279,9 @@ def classes_against_differences(features: Any, statements: Judgements) -> str | 
         return None
     return (
         "the known classes contradict the differences: by these, an item called negative is the "
-        f"more positive one in {share:.0%} of the couples. Either positive= is the other class, or "
-        "differences are above 0 where the left item is the more positive one: then change their "
-        "sign"
+        f"more positive one in {share:.0%} of the couples. Either the positive class "
+        "(positive=, or --positive) is the other one, or differences are above 0 where the left "
+        "item is the more positive one: then change their sign"
     )
 
 

@@ -17,8 +17,7 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import nn
 
-from pairlearn.annotators.answers import named, untouched
-from pairlearn.annotators.measurement import fair
+from pairlearn.annotators import Annotators
 from pairlearn.columns import Floats, Indices, Mask, first_rows, refuse_huge
 from pairlearn.estimators import instances
 from pairlearn.estimators.features import FeatureStep, check_width, is_frame
@@ -28,17 +27,16 @@ from pairlearn.evaluation import (
     AccuracyEstimate,
     Confidence,
     Evaluation,
-    Plausible,
+    LabelledItems,
     estimate_accuracy,
     evaluate,
-    plausible,
 )
 from pairlearn.evaluation.decisions import fit_decisions
 from pairlearn.evaluation.judged import JudgedPairs, Side
 from pairlearn.evaluation.measures import dependent_ends, unclear_decisions
+from pairlearn.io.encoder import ItemEncoder
 from pairlearn.judgements import Judgements
 from pairlearn.labels import PairLabels
-from pairlearn.tables.encoder import ItemEncoder
 from pairlearn.training.trainer import module_logits
 
 
@@ -116,21 +114,23 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         *,
         annotator: Any = None,
         confidence: float = 0.95,
+        labelled: Any = None,
     ) -> AccuracyEstimate:
         """Accuracy with a confidence interval, from judged pairs that were held out.
 
         Where `fit` learnt how annotators answer, the answers are corrected for it; `annotator`
-        (n,) says who gave them. Judgements do not tell whether annotators are as confident as they
-        should be: the range `plausible` holds whether or not, and is printed first. A
-        `DependentPairsWarning` says that pairs were not drawn at random, as with near neighbours,
-        and the figure is wrong.
+        (n,) says who gave them. The interval contains two readings of the answers; with `labelled`
+        (X, y), instances of known class that are a random sample and that `fit` was not given, it
+        is the one that these give. A `DependentPairsWarning` says that pairs were not drawn at
+        random, as with near neighbours, and the figure is wrong.
 
         Pairs with an item that `fit` was given are left out with a `SeenItemsWarning`. Where no
         others remain, all are used, and the warning and the estimate's `method` say that this is
         no accuracy. See `pairlearn.evaluation.estimate_accuracy`.
         """
         scored, doubt = self._score_held_out(pairs, labels, sample_weight, annotator)
-        estimate = scored.accuracy(confidence=confidence)
+        known = None if labelled is None else self._labelled_items(*labelled)
+        estimate = scored.accuracy(confidence=confidence, labelled=known)
         if wrong := dependent_ends(JudgedPairs.of(*scored.arguments, **scored.options())):
             warnings.warn(wrong, instances.DependentPairsWarning, stacklevel=2)
         if doubt is not None and doubt.startswith(instances.NO_ACCURACY):
@@ -144,16 +144,26 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         sample_weight: Any = None,
         *,
         annotator: Any = None,
+        labelled: Any = None,
         **options: Any,
     ) -> Evaluation:
-        """Estimate rates, AUC, cost and calibration from held-out pairs.
+        """Estimate rates, AUC and cost from held-out pairs, and perhaps labelled instances.
 
         Pairs with items that `fit` was given are treated as in `estimate_accuracy`. See
         `pairlearn.evaluation.evaluate`, which takes the further options.
         """
         scored, doubt = self._score_held_out(pairs, labels, sample_weight, annotator)
+        if labelled is not None:
+            options["labelled"] = self._labelled_items(*labelled)
         result = scored.evaluate(**options)
         return result if doubt is None else replace(result, warnings=(doubt, *result.warnings))
+
+    def _labelled_items(self, instances_: Any, y: Any) -> LabelledItems:
+        """Log-odds of labelled instances, and whether each is of the positive class."""
+        classes = np.asarray(y)
+        if strange := set(classes.tolist()) - set(self.classes_.tolist()):
+            raise ValueError(f"labelled has classes {sorted(strange)}; known are {self.classes_}")
+        return LabelledItems(self.decision_function(instances_), classes == self.classes_[1])
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write the fitted classifier into a folder: tensors and JSON, no code.
@@ -200,6 +210,12 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"the model is a scikit-learn {type(self.model).__name__}, which skl2onnx "
                 "exports; networks are exported here"
             )
+        encoder = getattr(self, "encoder_", None)
+        if encoder is not None and not encoder.reads("image"):
+            raise ValueError(
+                f"the model reads {encoder}, and an ONNX file takes numbers: encode the items with "
+                "encoder_, an ItemEncoder, and fit to its features, or predict with pairlearn"
+            )
         shape = self.instance_shape_
         numbers = [np.broadcast_to(values, shape) for values in (self.mean_, self.scale_)]
         if flattens(self):
@@ -211,7 +227,6 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             (numbers[0], numbers[1]),
             self.shift_,
             sign=self._factor,
-            encoder=getattr(self, "encoder_", None),
         )
 
     def __sklearn_tags__(self) -> Any:
@@ -351,36 +366,18 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         ``log_odds`` computes those of some items.
         """
-        middles, _ = untouched(judged)
-        tables = [judged, judged[~middles]] if middles.any() else [judged]
-        corrected = [fair(getattr(self, "annotators_", ()), table) for table in tables]
-        if not all(rows.weight.any() for rows in corrected):
+        annotators: Annotators = getattr(self, "annotators_", Annotators())
+        rows = annotators.correct(judged)
+        if annotators.people and not any(person.informative for person in annotators.people):
             raise ValueError(
-                "no answer is left to measure with: everybody gives one answer to everything, or "
-                "guesses. Ask others"
+                "no answer is left to measure with: all annotators give one answer to everything, "
+                "or guess. Ask others"
             )
-        ends = np.concatenate([rows.ends for rows in corrected])
-        needed, places = np.unique(ends, return_inverse=True)
-        z = log_odds(needed)[places.reshape(ends.shape)]
-        known = getattr(self, "confidence_", None)
-
-        def scored(number: int, z: Floats, decided: ScoredPairs | None = None) -> ScoredPairs:
-            rows, table = corrected[number], tables[number]
-            weight = None if (rows.weight == 1).all() else rows.weight
-            labels, side = rows.labels(), self.majority
-            out = tuple(sorted(_names(table) - _names(rows)))
-            if out:  # only people who count show whether answers are yes or no
-                table = table[~np.isin(named(table.annotator), out)]
-            hard = bool(table.hard().mean() > 0.5)
-            return ScoredPairs(z, labels, weight, rows.ends, side, known, hard, decided, out)
-
-        first = len(corrected[0])
-        return scored(0, z[:first], scored(1, z[first:]) if middles.any() else None)
-
-
-def _names(judged: Judgements) -> set[str]:
-    """The annotators of some judgements."""
-    return set() if judged.annotator is None else {*named(judged.annotator).tolist()}
+        needed, places = np.unique(rows.ends, return_inverse=True)
+        z = log_odds(needed)[places.reshape(rows.ends.shape)]
+        known, hard = getattr(self, "confidence_", None), bool(judged.hard().mean() > 0.5)
+        weight = None if (rows.weight == 1).all() else rows.weight
+        return ScoredPairs(z, rows.labels(), weight, rows.ends, self.majority, known, hard)
 
 
 @dataclass(frozen=True)
@@ -389,9 +386,7 @@ class ScoredPairs:
 
     ``ends`` (n, 2) are positions of the items; without ``weight`` (n,) all pairs count alike.
     ``side`` is the larger class, and ``known`` how confident annotators are, if the model knows it;
-    ``hard`` answers, yes or no before any correction, do not show confidence. ``decided`` are the
-    pairs without answers like untouched sliders, if there are such answers. ``left_out`` are
-    annotators none of whose answers count.
+    ``hard`` answers, yes or no before any correction, do not show confidence.
     """
 
     z: Floats
@@ -401,8 +396,6 @@ class ScoredPairs:
     side: Side | None
     known: Confidence | None
     hard: bool
-    decided: ScoredPairs | None
-    left_out: tuple[str, ...]
 
     @property
     def arguments(self) -> tuple[Floats, Floats, PairLabels]:
@@ -417,31 +410,26 @@ class ScoredPairs:
         """Estimate all measures; see `pairlearn.evaluation.evaluate`."""
         measure: Any = evaluate  # a keyword given twice is a TypeError
         estimates: Evaluation = measure(
-            *self.arguments, side=self.side, **self.options(confidence), **options
+            *self.arguments,
+            side=self.side,
+            noise=np.nan if self.hard else None,
+            **self.options(confidence),
+            **options,
         )
         return estimates
 
-    def accuracy(self, prior: float | None = None, confidence: float = 0.95) -> AccuracyEstimate:
-        """Estimate the accuracy and its plausible range."""
-        options = self.options(confidence)
-        estimate = estimate_accuracy(*self.arguments, prior=prior, side=self.side, **options)
-        return replace(estimate, plausible=self.plausible(confidence=confidence))
+    def accuracy(
+        self,
+        prior: float | None = None,
+        confidence: float = 0.95,
+        labelled: LabelledItems | None = None,
+    ) -> AccuracyEstimate:
+        """Estimate the accuracy under both readings of the answers, or with labelled items."""
+        options = self.options(confidence) | {"side": self.side, "labelled": labelled}
+        noise = np.nan if self.hard else None
+        return estimate_accuracy(*self.arguments, prior=prior, noise=noise, **options)
 
     def doubt(self, prior: float | None = None) -> str | None:
         """A warning if the decisions do not follow the classes, as far as judgements tell."""
         pairs = JudgedPairs.of(*self.arguments, prior=prior, side=self.side, **self.options())
         return unclear_decisions(pairs, fit_decisions(pairs, 0.0))
-
-    def plausible(self, threshold: float = 0.0, confidence: float = 0.95) -> Plausible | None:
-        """Range of the accuracy over how confident annotators may be, or as labels show it.
-
-        Untouched sliders may mean "undecided" or "no answer"; the range covers both.
-        """
-        options = self.options(confidence) | {"threshold": threshold, "known": self.known}
-        band = plausible(*self.arguments, **options)
-        if band is not None and self.decided is not None:
-            other = replace(self.decided, known=self.known).plausible(threshold, confidence)
-            ends = (band, band if other is None else other)
-            low, high = min(end.low for end in ends), max(end.high for end in ends)
-            band = replace(band, low=low, high=high)
-        return replace(band, labels=0) if band is not None and self.hard else band

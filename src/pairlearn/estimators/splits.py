@@ -20,8 +20,8 @@ from pairlearn.columns import Floats, Indices, Mask, check_integer, check_share
 from pairlearn.dependence import components
 from pairlearn.estimators.instances import number_items
 from pairlearn.judgements import Judgements
-from pairlearn.kinds import KINDS
-from pairlearn.kinds.base import Kind, sums_by_number
+from pairlearn.judgements.kinds import KINDS
+from pairlearn.judgements.kinds.base import Kind, sums_by_number
 from pairlearn.randomness import permutation, stream
 
 SLACK = 1.05
@@ -124,104 +124,10 @@ def _filled(group: NDArray[Any], wanted: int, rng: np.random.Generator) -> Mask:
     return np.isin(number, order[np.cumsum(sizes[order]) <= wanted])
 
 
-@dataclass(frozen=True)
-class Split:
-    """A split of rows for training, early stopping and measuring.
-
-    ``held`` (m,) marks items that no training row may have: rows with two of them are for
-    measuring, rows with one are unused. Of the unordered pairs among the others, early stopping
-    looks at the share ``validation``.
-    """
-
-    held: Mask | None = None
-    validation: float = 0.0
-    seed: int = 0
-
-    def usable(self, rows: Judgements) -> Judgements:
-        """The rows without an item that is held out."""
-        return rows if self.held is None else rows[~self.held[item_ends(rows)].any(1)]
-
-    def training(self, rows: Judgements) -> Judgements:
-        """The rows to train on."""
-        usable = self.usable(rows)
-        return usable[~self._drawn(usable)] if self.validation else usable
-
-    def validating(self, rows: Judgements) -> Judgements:
-        """The rows that early stopping looks at."""
-        usable = self.usable(rows)
-        return usable[self._drawn(usable)]
-
-    def measuring(self, rows: Judgements) -> Judgements:
-        """The rows of two different held-out items."""
-        if self.held is None:
-            return rows[:0]
-        ends = item_ends(rows)
-        return rows[self.held[ends].all(1) & (ends[:, 0] != ends[:, 1])]
-
-    def _drawn(self, rows: Judgements) -> Mask:
-        """Choose pairs by a hash of their two items, so that all rows of a pair go together."""
-        low, high = np.sort(item_ends(rows), axis=1).T.astype(np.uint64)
-        seed = np.uint64(self.seed % 2**64)
-        bits = _mixed(_mixed(_mixed(np.full(len(low), seed)) ^ low) ^ high)
-        return np.asarray(bits < np.uint64(self.validation * 2.0**64))
-
-
 def _shuffle_components(component: Indices, seed: int) -> Indices:
     """Items in random order, those of a component together."""
     rng, size = stream(seed, "split"), len(component)
     return np.lexsort((permutation(rng, size), permutation(rng, size)[component]))
-
-
-class Connected:
-    """Components of m items connected by pairs, and their numbers of pairs, updated in parts."""
-
-    def __init__(self, items: int) -> None:
-        self.parent, self.pairs = np.arange(items), np.zeros(items, np.int64)
-
-    def roots(self, items: Indices) -> Indices:
-        """The first item of the component of each item."""
-        while (self.parent[items] != items).any():
-            items = self.parent[items]
-        return items
-
-    def add(self, ends: Indices) -> None:
-        """Add some pairs."""
-        np.add.at(self.pairs, ends[:, 0], 1)
-        roots = self.roots(ends)
-        apart = roots[roots[:, 0] != roots[:, 1]]
-        if len(apart):
-            names, places = np.unique(apart, return_inverse=True)
-            component = components(places.reshape(-1, 2), len(names))
-            self.parent[names] = names[np.unique(component, return_index=True)[1]][component]
-        self.parent[ends] = self.roots(roots)
-
-    def held_out(self, fraction: float, most: int, seed: int) -> Mask:
-        """Choose items about as `hold_out_items`: i of k items with n pairs have n (i/k)² pairs."""
-        every = np.arange(len(self.parent))
-        root = self.roots(every)
-        order = _shuffle_components((np.cumsum(root == every) - 1)[root], seed)
-        begins = np.diff(root[order], prepend=-1) != 0
-        first, at = np.flatnonzero(begins), np.cumsum(begins) - 1
-        share = (every - first[at] + 1) / np.bincount(at)[at]
-        inside = np.bincount(at, self.pairs[order])
-        before = np.cumsum(inside) - inside
-        wanted = max(1, min(round(fraction * self.pairs.sum()), most))
-        held = np.zeros(len(order), bool)
-        held[order] = (inside[at] > 0) & (before[at] + inside[at] * share**2 <= wanted)
-        return held
-
-
-def item_ends(rows: Judgements) -> Indices:
-    """Both items of every row; a single one stands for both."""
-    return np.where(rows.ends < 0, rows.ends[:, :1], rows.ends)
-
-
-def _mixed(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """The finaliser of splitmix64: every bit of the result depends on every input bit."""
-    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    mixed: NDArray[np.uint64] = bits ^ (bits >> np.uint64(31))
-    return mixed
 
 
 @dataclass(frozen=True)
@@ -399,3 +305,8 @@ class ItemKFold:
 
     def __repr__(self) -> str:
         return f"ItemKFold(n_splits={self.n_splits}, random_state={self.random_state})"
+
+
+def item_ends(rows: Judgements) -> Indices:
+    """Both items of every row; a single one stands for both."""
+    return np.where(rows.ends < 0, rows.ends[:, :1], rows.ends)

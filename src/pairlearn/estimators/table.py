@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from pairlearn import kinds
-from pairlearn.annotators.sides import Sides
 from pairlearn.columns import (
     Floats,
     Indices,
@@ -22,26 +20,24 @@ from pairlearn.columns import (
     two_classes,
     whole_number,
 )
-from pairlearn.estimators.features import FeatureStep, in_order
+from pairlearn.estimators.features import FeatureStep, in_order, is_frame
 from pairlearn.estimators.instances import (
     CHUNK,
     as_array,
+    as_known,
     checked_numbers,
     feature_scale,
     fingerprints,
     is_item_table,
+    look_up,
     read_instances,
     read_pairs,
 )
 from pairlearn.estimators.population import Majority, prior_from_similarities
 from pairlearn.estimators.splits import held_out_rows, hold_out_positions, keep_whole
-from pairlearn.judgements import Judgements, check_ends
+from pairlearn.io import ItemTable
+from pairlearn.judgements import Judgements, check_ends, kinds
 from pairlearn.labels import PairLabels
-from pairlearn.tables import ItemTable, PairTable
-from pairlearn.tables.read import Labelled
-
-if TYPE_CHECKING:
-    from pairlearn.training import PairStream, Recipe
 
 FEW = 10
 """Statements under which there is hardly anything to learn from."""
@@ -60,13 +56,12 @@ class FewPairsWarning(UserWarning):
 class Table:
     """Instances and the statements about them that `PairClassifier.fit` learns from.
 
-    Everything is in memory here; in `pairlearn.estimators.streams` the rows stay in their file.
     ``features`` (N, ...) are the instances of the pairs, then the labelled ones; ``judged`` are
     statements about pairs, none of weight zero, and ``known`` labels of instances; ``classes`` are
     the negative and the positive one. ``step`` made the features, ``ids`` (N,) are names, "" if
-    unknown, and ``spare`` are instances without any statement. ``sides`` say who has left and
-    right exchanged, if that is decided. `fit` draws a ``seed`` where it is −1, and replaces
-    ``features`` by standardised ones, in the folder ``scratch`` if they are mapped from a file.
+    unknown, and ``spare`` are instances without any statement. `fit` draws a ``seed`` where it is
+    −1, and replaces ``features`` by standardised ones, in the folder ``scratch`` if they are mapped
+    from a file.
     """
 
     features: NDArray[Any]
@@ -78,7 +73,6 @@ class Table:
     seed: int = -1
     scratch: Path | None = None
     spare: Indices = field(default_factory=lambda: np.empty(0, np.int64))
-    sides: Sides | None = None
 
     @classmethod
     def of(
@@ -103,17 +97,17 @@ class Table:
         cls,
         items: ItemTable,
         statements: Judgements,
-        labelled: Labelled | None = None,
+        labelled: tuple[Judgements, NDArray[Any]] | None = None,
         groups: Judgements | None = None,
     ) -> Table:
         """Make a table of items, statements about their rows, known classes, shares of groups."""
         fields: dict[str, Any] = {"step": FeatureStep.of_items(items), "ids": items.ids}
         labels = None
         if labelled is not None:
-            fields["classes"] = labelled.classes
-            labels = Judgements.about_items("label", labelled.rows, labelled.positive)
+            labels, fields["classes"] = labelled
         if groups is not None:
             statements = Judgements.concatenate([statements, groups])
+        statements = replace(statements, ids=items.ids)
         return cls.of(items.features, statements, labels, **fields)
 
     @property
@@ -134,11 +128,6 @@ class Table:
         rows = self.statements
         ends = np.unique(rows[~(rows.joint & rows.single)].ends)
         return ends[ends >= 0]
-
-    @property
-    def in_memory(self) -> bool:
-        """Whether `judged` are all statements, not a sample."""
-        return True
 
     def item_weight(self) -> Floats:
         """Weight of each instance; without judged pairs, those without a statement count too."""
@@ -169,7 +158,7 @@ class Table:
         return np.concatenate([np.empty((0, 2), np.int64), *hashes])
 
     def rows(self, labelled_weight: float | str) -> Judgements:
-        """All statements, labels with the requested share; of a stream, a sample.
+        """All statements, labels with the requested share.
 
         Judged rows have mean weight one. So has each label with "auto": it counts one half, as one
         pair does, whose likelihood is halved. Known positives, which do not show how frequent the
@@ -213,28 +202,18 @@ class Table:
         """Class prior implied by the similarities, given the larger class."""
         return prior_from_similarities(rows, majority).value
 
-    def count(self, rows: Judgements) -> int:
-        """Number of rows to train on."""
-        return len(rows)
-
-    def source(self, recipe: Recipe) -> PairStream | None:
-        """Stream of the rows to train on; None if they are in memory."""
-        return None
-
 
 @dataclass(frozen=True)
 class HeldOut:
     """Statements ``judged`` about held-out pairs, and the ``rest`` with its ``training`` pairs.
 
-    ``dropped`` counts statements about pairs with items of both parts; ``capped`` says that more
-    were to be held out than are kept in memory.
+    ``dropped`` counts statements about pairs with items of both parts.
     """
 
     rest: Table
     judged: Judgements
     training: int
     dropped: int
-    capped: bool = False
 
 
 def read_table(
@@ -252,9 +231,11 @@ def read_table(
     """Check the input of `fit`, or of an evaluation, and make a table of it."""
     if isinstance(pairs, Table):
         return pairs
-    if isinstance(pairs, PairTable):
-        raise TypeError("pairs is a PairTable: pass it as labels, and None as pairs")
     step = step or FeatureStep()
+    if labels is None and (isinstance(pairs, Judgements) or _names_judgements(pairs)):
+        pairs, labels = None, pairs
+    if _names_judgements(labels):
+        labels = Judgements.from_frame(labels)
     pairs = in_order(as_array("pairs", pairs), "left", "right")
     labels = in_order(labels, "similarity", "difference")
     if isinstance(labels, (list, tuple)) and labels and hasattr(labels[0], "concatenate"):
@@ -269,20 +250,7 @@ def read_table(
             )
         features, statements, ids = _locate(pairs, labels, preprocessor, step)
     else:
-        single = None
-        if isinstance(labels, PairTable):
-            own, single = labels.columns(), labels.single
-            for name in (name for name in given if name in own):
-                if np.array_equal(np.asarray(beside[name]), own[name]):
-                    continue  # the only way to use them in 0.2
-                raise ValueError(
-                    f"labels are a PairTable with a column {name!r}: leave out the {name}s given "
-                    f"beside it, or pass labels.changed({name}=None)"
-                )
-            pairs = np.stack([labels.left, labels.right], 1) if pairs is None else pairs
-            sample_weight = own.get("weight", sample_weight)
-            annotator = own.get("annotator", annotator)
-        features, ends, ids = _read_ends(pairs, single, preprocessor, step)
+        features, ends, ids = read_pairs(pairs, preprocessor, step)
         columns = _read_columns(labels, preference, len(ends))
         weight = read_weight(sample_weight, len(ends))
         statements = Judgements.from_columns(ends, columns, weight, annotator)
@@ -313,6 +281,16 @@ def read_table(
     return Table.of(features, statements, known, classes=classes, step=step, ids=ids)
 
 
+def _names_judgements(values: Any) -> bool:
+    """Whether an object is a data frame, or a mapping, with the columns of judged pairs."""
+    if isinstance(values, Mapping):
+        return {"left", "right"} < values.keys()
+    if not is_frame(values):
+        return False
+    names = getattr(values, "column_names", values.columns)
+    return {"left", "right"} < {str(name) for name in names}
+
+
 def _locate(
     pairs: Any, statements: Judgements, preprocessor: Any, step: FeatureStep
 ) -> tuple[NDArray[Any], Judgements, NDArray[Any] | None]:
@@ -324,22 +302,32 @@ def _locate(
     """
     check_ends(statements.ends, statements.kind)
     single = statements.ends < 0
-    if preprocessor is None and (np.ndim(pairs) < 3 or np.shape(pairs)[:2] != single.shape):
+    by_row = statements.ids is not None and pairs is not None
+    if (
+        preprocessor is None
+        and not by_row
+        and (np.ndim(pairs) < 3 or np.shape(pairs)[:2] != single.shape)
+    ):
         features = read_instances("pairs", pairs, None, step)
         if (last := statements.ends.max(initial=-1)) >= len(features):
             raise ValueError(f"labels are about item {last}, and pairs has {len(features)} items")
         return features, statements, None
+    if pairs is None and statements.ids is not None:
+        used, known = statements.used(), np.asarray(statements.ids)
+        features = look_up(preprocessor, as_known(known[used], preprocessor), step)
+        places = np.full(len(known) + 1, -1)
+        places[used] = np.arange(len(used))
+        named: Any = known[used]
+        return features, replace(statements, ends=places[statements.ends], ids=named), named
     rows = statements.ends if pairs is None else pairs
     features, ends, ids = _read_ends(rows, single[:, 1], preprocessor, step)
     return features, replace(statements, ends=ends), ids
 
 
 def _read_ends(
-    pairs: Any, single: Mask | None, preprocessor: Any, step: FeatureStep
+    pairs: Any, single: Mask, preprocessor: Any, step: FeatureStep
 ) -> tuple[NDArray[Any], Indices, NDArray[Any] | None]:
     """Read pairs, of which rows about a `single` item have a left end, and −1 for the other."""
-    if single is None:
-        return read_pairs(pairs, preprocessor, step)
     pairs = np.atleast_1d(pairs)
     _check_length("labels", len(single), len(pairs))
     if pairs.ndim > 1 and single.any():
@@ -365,10 +353,7 @@ def with_groups(labels: Any, groups: tuple[Any, Mapping[Any, Any]] | None) -> An
 
 def _read_columns(labels: Any, preference: Any, n: int) -> dict[str, Floats]:
     """Columns of n pairs by name, with at least one value in each row."""
-    if isinstance(labels, PairTable):
-        columns = labels.statements()
-    else:
-        columns = dict(zip(("similarity", "difference"), read_labels(labels, n).T, strict=True))
+    columns = dict(zip(("similarity", "difference"), read_labels(labels, n).T, strict=True))
     if preference is not None:
         columns["preference"] = np.asarray(preference)
         _check_length("preference", columns["preference"].size, n)

@@ -1,10 +1,10 @@
-"""How good a classifier is, from judged pairs that nobody labelled.
+"""How good a classifier is, from judged pairs without labels, or with a few.
 
-Everything here is *as the annotator sees it*: with a calibrated annotator the estimates
-are those of the true classes. The classifier must not have been trained on the pairs.
-Simulated with 500 pairs and a calibrated annotator, 95% intervals of the accuracy cover
-in 94 to 96% of tables, for priors 0.1 to 0.5 and errors of 2% and 12% of every kind
-(``bench/speed/coverage.py``).
+Judged pairs say how the annotators see a classifier. Two readings of the answers bracket how good
+it is: either the answers are posteriors given everything that its decisions depend on, or the
+annotators' mistakes are unrelated to its own. What remains assumed is that annotators are
+calibrated. A few labelled items remove that assumption. The classifier must not have been trained
+on the pairs. How often the intervals hold is measured by ``bench/speed/coverage.py``.
 """
 
 from pairlearn.evaluation.curves import CalibrationCurve as CalibrationCurve
@@ -13,15 +13,20 @@ from pairlearn.evaluation.curves import ThresholdChoice as ThresholdChoice
 from pairlearn.evaluation.curves import calibration_curve as calibration_curve
 from pairlearn.evaluation.curves import choose_threshold as choose_threshold
 from pairlearn.evaluation.curves import roc_curve as roc_curve
+from pairlearn.evaluation.judged import Bracket as Bracket
 from pairlearn.evaluation.judged import Estimate as Estimate
+from pairlearn.evaluation.labelled import LabelCheck as LabelCheck
+from pairlearn.evaluation.labelled import LabelledItems as LabelledItems
 from pairlearn.evaluation.measures import AccuracyEstimate as AccuracyEstimate
 from pairlearn.evaluation.measures import Evaluation as Evaluation
-from pairlearn.evaluation.measures import Plausible as Plausible
 from pairlearn.evaluation.measures import estimate_accuracy as estimate_accuracy
 from pairlearn.evaluation.measures import evaluate as evaluate
 from pairlearn.evaluation.miscalibration import Confidence as Confidence
 from pairlearn.evaluation.miscalibration import Recalibration as Recalibration
 from pairlearn.evaluation.miscalibration import Sensitivity as Sensitivity
-from pairlearn.evaluation.miscalibration import plausible as plausible
 from pairlearn.evaluation.miscalibration import recalibrate as recalibrate
 from pairlearn.evaluation.miscalibration import sensitivity as sensitivity
+from pairlearn.evaluation.readings import independent_probability as independent_probability
+from pairlearn.evaluation.readings import independent_threshold as independent_threshold
+from pairlearn.evaluation.sizes import labels_needed as labels_needed
+from pairlearn.evaluation.sizes import pairs_needed as pairs_needed

@@ -80,14 +80,17 @@ def roc_curve(
     )
 
 
-def area_under_curve(pairs: JudgedPairs) -> Estimate:
-    """P(output of a positive > output of a negative), ties half; NaN if it is not determined."""
+def area_under_curve(pairs: JudgedPairs) -> tuple[Estimate, Floats]:
+    """P(output of a positive > output of a negative), ties half, and the influences of the pairs.
+
+    NaN if it is not determined.
+    """
     has_s, has_c = pairs.has_similarity, pairs.has_difference
     different, towards = _terms(pairs)
     total = float(different.sum())
     # With one kind of judgement, a prior does not help here.
     if total <= 0 or not (has_s.any() and has_c.any()):
-        return Estimate(np.nan, 0.0, 1.0)
+        return Estimate(np.nan, 0.0, 1.0), np.zeros(len(pairs))
     # Not the sign of a difference, since outputs may be infinite.
     order = (pairs.z_prime > pairs.z) * 1.0 - (pairs.z > pairs.z_prime)
     ratio = float((towards * order).sum()) / total
@@ -96,7 +99,8 @@ def area_under_curve(pairs: JudgedPairs) -> Estimate:
     share_s = np.where(has_s, pairs.weight, 0.0) / pairs.weight[has_s].sum()
     of_c, of_s = towards * order - share_c * ratio * total, different - share_s * total
     influence = (of_c - ratio * of_s) / (2 * total)
-    return pairs.estimates((1 + ratio) / 2, influence, pairs.effective_ends / 2 * total)[0]
+    count = pairs.effective_ends / 2 * total
+    return pairs.estimates((1 + ratio) / 2, influence, count)[0], influence
 
 
 def _terms(pairs: JudgedPairs) -> tuple[Floats, Floats]:

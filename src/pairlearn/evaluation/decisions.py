@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pairlearn.columns import Floats
+from pairlearn.dependence import Dependence
 from pairlearn.evaluation.judged import Estimate, JudgedPairs, hull, largest_deviation
 from pairlearn.evaluation.judged import Side as Side
 from pairlearn.evaluation.levels import LevelTally
@@ -114,8 +115,9 @@ def fit_decisions(pairs: JudgedPairs, threshold: float = 0.0) -> list[Decisions]
 
     There is one, unless the decisions are so uninformative that the classes could be swapped, as
     for a constant classifier; others are ruled out by a likelihood ratio test at `confidence`.
-    Among equally likely ones the most accurate is first. Similarities alone always have two, which
-    `side` tells apart: by the larger class, if the sizes clearly differ, or as better than chance.
+    Among equally likely ones the most accurate is first. Similarities alone always have two. `side`
+    tells solutions apart: by the larger class, if the sizes clearly differ, or as better than
+    chance.
     """
     pairs.require_identified()
     level, level_prime = (np.asarray(z > threshold, np.intp) for z in (pairs.z, pairs.z_prime))
@@ -132,7 +134,7 @@ def fit_decisions(pairs: JudgedPairs, threshold: float = 0.0) -> list[Decisions]
     margin = NormalDist().inv_cdf((1 + pairs.confidence) / 2) ** 2 / 2
     top = max(solution.log_likelihood for solution in solutions)
     kept = [solution for solution in solutions if solution.log_likelihood > top - margin]
-    if pairs.side is not None and pairs.prior is None and not pairs.has_difference.any():
+    if pairs.side is not None and pairs.prior is None:
         kept = [solution for solution in kept if _on_side(solution)] or kept
     accuracy = MEASURES["accuracy"]
     return sorted(kept, key=lambda fit: (-round(fit.log_likelihood, 6), -fit.value(accuracy)))
@@ -217,26 +219,37 @@ def rank(
     items: Any = None,
     confidence: float = 0.95,
     prior: float | None = None,
+    labelled: Any = None,
 ) -> tuple[MethodResult, ...]:
     """Rank classifiers by their accuracies on held-out judged pairs.
 
-    ``logits`` (k, n, 2) are their outputs for both ends of n pairs; the other parameters and the
-    intervals of accuracies are those of `estimate_accuracy`. Ties stay in order.
+    ``logits`` (k, n, 2) are their outputs for both ends of n pairs; the other parameters are those
+    of `estimate_accuracy`, and accuracies those of its informed reading. With ``labelled``, outputs
+    (k, m) and classes (m,) of labelled items, they are prediction-powered. Ties stay in order.
     """
     outputs = np.asarray(logits, dtype=np.float64)
     options = (labels, weight, items, confidence, prior)
     first = JudgedPairs.of(outputs[0, :, 0], outputs[0, :, 1], *options)
-    solutions = choose_solutions(
-        [fit_decisions(replace(first, z=z[:, 0], z_prime=z[:, 1])) for z in outputs]
-    )
+    several = [replace(first, z=z[:, 0], z_prime=z[:, 1]) for z in outputs]
     accuracy = [MEASURES["accuracy"]]
-    influences = np.hstack([solution.influences(accuracy) for solution in solutions])
-    estimates = [solution.estimates(accuracy)[0] for solution in solutions]
+    if labelled is None:
+        solutions = choose_solutions([fit_decisions(pairs) for pairs in several])
+        influences = np.hstack([solution.influences(accuracy) for solution in solutions])
+        estimates = [solution.estimates(accuracy)[0] for solution in solutions]
+        dependence, ends = first.dependence, first.effective_ends
+    else:
+        from pairlearn.evaluation.labelled import LabelledItems, prediction_powered
+
+        known = [LabelledItems.of((z, labelled[1])) for z in np.asarray(labelled[0], np.float64)]
+        powered = [prediction_powered(*both, accuracy) for both in zip(several, known, strict=True)]
+        influences = np.hstack([fit.influence[:, :1] for fit in powered])
+        estimates = [fit.estimates()[0] for fit in powered]
+        dependence, ends = Dependence.of(None, len(influences)), float(len(known[0]))
     order = np.argsort([-estimate.value for estimate in estimates], kind="stable")
-    best, ends = int(order[0]), first.effective_ends
-    covariance = first.dependence.covariance(influences)
+    best = int(order[0])
+    covariance = dependence.covariance(influences)
     quantile = largest_deviation(covariance, confidence, ends, differences=True)
-    variances = first.dependence.variance(influences - influences[:, best : best + 1])
+    variances = dependence.variance(influences - influences[:, best : best + 1])
     decided: dict[bytes, str] = {}
     rows = []
     for place, i in enumerate(order):
@@ -251,91 +264,3 @@ def rank(
         tie = place > 0 and difference.high >= 0
         rows.append(MethodResult(names[i], estimates[i], difference, tie, same_as))
     return tuple(rows)
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """Methods from the best to the worst, and how they were compared.
-
-    Attributes
-    ----------
-    rows : tuple of MethodResult
-        The first one is the best.
-    pairs, tested, dropped : int
-        Judgements in the table; those used to test models, and those of pairs with ends in
-        different folds, which test none, summed over the repeats.
-    folds, repeats : int
-        Folds and repeats of the cross-validation.
-    prior : float or None
-        The class prior of the affine risks: as given, or as implied by the similarities of
-        the whole table; None if no method needs one.
-    confidence : float
-        Coverage of each accuracy's interval, and of all intervals of differences together.
-    warnings : tuple of str
-        Reasons to doubt the ranking.
-    """
-
-    rows: tuple[MethodResult, ...]
-    pairs: int
-    tested: int
-    dropped: int
-    folds: int
-    repeats: int
-    prior: float | None
-    confidence: float
-    warnings: tuple[str, ...] = ()
-
-    @property
-    def best(self) -> MethodResult:
-        """The method with the highest estimated accuracy."""
-        return self.rows[0]
-
-    @property
-    def ties(self) -> tuple[str, ...]:
-        """Methods whose accuracy cannot be distinguished from the best."""
-        return tuple(row.name for row in self.rows if row.tie)
-
-    @property
-    def distinct(self) -> dict[str, MethodResult]:
-        """One method for each set of equal decisions, with a title that names the others."""
-        return {self._title(row): row for row in self.rows if row.same_as is None}
-
-    def _title(self, row: MethodResult) -> str:
-        same = [other.name for other in self.rows if other.same_as == row.name]
-        return f"{row.name} (= {', '.join(same)})" if same else row.name
-
-    @property
-    def verdict(self) -> str:
-        """The best method and its ties, in a sentence."""
-        best, *others = self.distinct.items()
-        ties = [title for title, row in others if row.tie]
-        alone = "no other comes near it" if others else "there is no other to compare it with"
-        rest = f"cannot be told from it: {', '.join(ties)}" if ties else alone
-        return f"best: {best[0]}; {rest}"
-
-    def to_dict(self) -> dict[str, Any]:
-        """A dictionary for JSON."""
-        fields = asdict(self) | {"warnings": list(self.warnings)}
-        methods = fields.pop("rows")
-        return {"methods": methods, "best": self.best.name, "ties": list(self.ties), **fields}
-
-    def table(self) -> list[tuple[str, str, str]]:
-        """Method, accuracy and difference from the best as text, with the ties marked.
-
-        Methods with the same decisions share a line.
-        """
-        lines = []
-        for title, row in self.distinct.items():
-            ends = (row.difference.value, row.difference.high, row.difference.low)
-            shortfall = Estimate(*(-x + 0.0 for x in ends))
-            text = "" if row is self.best else f"{shortfall}{' tie' if row.tie else ''}"
-            lines.append((title, str(row.accuracy), text))
-        return lines
-
-    def __str__(self) -> str:
-        lines = [("method", "accuracy", "less than the best by"), *self.table()]
-        widths = [max(len(line[column]) for line in lines) for column in range(3)]
-        return "\n".join(
-            "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
-            for line in lines
-        )

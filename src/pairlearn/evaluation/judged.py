@@ -13,12 +13,14 @@ import numpy as np
 
 from pairlearn.columns import (
     Floats,
+    Indices,
     Mask,
     as_column,
     as_floats,
     as_weights,
     check_confidence,
     check_share,
+    first_rows,
 )
 from pairlearn.dependence import Dependence
 from pairlearn.labels import PairLabels
@@ -42,7 +44,7 @@ class Estimate:
     low: float
     high: float
 
-    def to_dict(self) -> dict[str, float | None]:
+    def to_dict(self) -> dict[str, Any]:
         """A dictionary for JSON; undefined values are None."""
         fields = {"value": self.value, "low": self.low, "high": self.high}
         return {name: None if math.isnan(x) else x for name, x in fields.items()}
@@ -57,11 +59,51 @@ class Estimate:
 
 
 @dataclass(frozen=True)
+class Bracket(Estimate):
+    """A measure under both readings of the answers; see `pairlearn.evaluation.readings`.
+
+    Attributes
+    ----------
+    value : float
+        The informed reading, or the estimate from labelled items if there are some.
+    low, high : float
+        Ends of the smallest interval that contains those of both readings, or of the interval
+        from labelled items.
+    informed, independent : Estimate
+        The measure if the annotators knew everything that the model uses, and if their mistakes
+        are unrelated to the model's, each with its own interval. The value of the independent
+        reading is NaN if the answers do not determine it.
+    """
+
+    informed: Estimate
+    independent: Estimate
+
+    @classmethod
+    def of(cls, informed: Estimate, independent: Estimate) -> Bracket:
+        """The bracket of two readings."""
+        both = hull([informed, independent])
+        return cls(both.value, both.low, both.high, informed, independent)
+
+    def to_dict(self) -> dict[str, Any]:
+        """A dictionary for JSON; undefined values are None."""
+        readings = {"informed": self.informed, "independent": self.independent}
+        return super().to_dict() | {name: one.to_dict() for name, one in readings.items()}
+
+    def scaled(self, factor: float) -> Bracket:
+        """The same in another unit."""
+        whole = super().scaled(factor)
+        readings = (self.informed.scaled(factor), self.independent.scaled(factor))
+        return Bracket(whole.value, whole.low, whole.high, *readings)
+
+
+@dataclass(frozen=True)
 class JudgedPairs:
     """Outputs for both ends of n pairs, and at least one judgement of each; NaN if missing.
 
     Weights have a mean of one. Judgements are noisy if some are infeasible for any posteriors.
     `confidence` is that of intervals; `prior` and `side` are known properties of the classes.
+    `noise` is the variance of the noise in each difference, NaN where it is not known,
+    `annotator` numbers the people who gave the answers, and `items` (n, 2) are ids as given.
     """
 
     z: Floats
@@ -74,6 +116,9 @@ class JudgedPairs:
     confidence: float = 0.95
     prior: float | None = None
     side: Side | None = None
+    noise: Floats | None = None
+    annotator: Indices | None = None
+    items: Any = None
 
     @classmethod
     def of(
@@ -87,6 +132,8 @@ class JudgedPairs:
         prior: float | None = None,
         side: Side | None = None,
         names: tuple[str, str] = ("logits", "logits_prime"),
+        noise: Any = None,
+        annotator: Any = None,
     ) -> JudgedPairs:
         """Check the arguments that the functions of this package have in common."""
         check_confidence(confidence)
@@ -108,8 +155,10 @@ class JudgedPairs:
         similarity, difference = as_floats(labels.to_array()).T
         weights, dependence = as_weights(weight, n), Dependence.of(items, n)
         noisy = not bool(labels.feasible().all())
-        options = (float(confidence), prior, side)
-        return cls(z, z_prime, similarity, difference, weights, dependence, noisy, *options)
+        columns = (z, z_prime, similarity, difference, weights, dependence, noisy)
+        people = _annotators(annotator, n)
+        options = (float(confidence), prior, side, _noise(noise, difference), people, items)
+        return cls(*columns, *options)
 
     def __len__(self) -> int:
         return len(self.z)
@@ -121,12 +170,14 @@ class JudgedPairs:
         if not self.has_difference.any() and self.side is None:
             raise ValueError(
                 "labels have similarities only, which stay the same when the classes are swapped, "
-                "so a classifier and its opposite look alike: give some differences, or prior="
+                "so a classifier and its opposite look alike: give some differences, "
+                "or the prior (prior=, or --prior)"
             )
         if not self.has_similarity.any():
             raise ValueError(
                 "labels have differences only, which fix the rates of the classifier's "
-                "decisions up to a constant: give some similarities, or prior="
+                "decisions up to a constant: give some similarities, or the "
+                "prior (prior=, or --prior)"
             )
 
     @cached_property
@@ -165,6 +216,31 @@ class JudgedPairs:
             proportion(float(value), float(variance), float(count), z, noisy=self.noisy)
             for value, variance, count in zip(values, variances, counts, strict=True)
         ]
+
+
+def _noise(noise: Any, difference: Floats) -> Floats:
+    """Variance (n,) of the noise in each difference; answers that are all hard have an unknown one.
+
+    A hard answer is a draw from the annotator's belief, and does not show how sure it was.
+    """
+    if noise is None:
+        hard = np.isin(np.abs(difference[~np.isnan(difference)]), (0.0, 1.0)).all()
+        noise = np.nan if hard else 0.0
+    column = np.asarray(noise, np.float64)
+    if column.ndim and column.shape != difference.shape:
+        raise ValueError(f"noise must be a number or have shape {difference.shape}; {column.shape}")
+    for row in first_rows(np.atleast_1d(column < 0)):
+        raise ValueError(f"noise is a variance and not negative; row {row} is {column.flat[row]:g}")
+    return np.asarray(np.broadcast_to(column, difference.shape))
+
+
+def _annotators(annotator: Any, n: int) -> Indices | None:
+    if annotator is None:
+        return None
+    names = np.asarray(annotator)
+    if names.shape != (n,):
+        raise ValueError(f"annotator must have shape ({n},), one for each pair; got {names.shape}")
+    return np.unique(names, return_inverse=True)[1].reshape(n)
 
 
 def quantile(confidence: float, ends: float) -> float:

@@ -1,10 +1,10 @@
-"""Accuracy and every other measure of a classifier, from judged pairs that nobody labelled."""
+"""Accuracy and every other measure of a classifier, from judged pairs and perhaps a few labels."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,12 +14,20 @@ from pairlearn.evaluation.curves import area_under_curve, check_cost
 from pairlearn.evaluation.decisions import (
     MEASURES,
     Decisions,
+    Measure,
     estimate_measures,
     expected_cost,
     fit_decisions,
 )
 from pairlearn.evaluation.ends import correlated_ends
-from pairlearn.evaluation.judged import Estimate, JudgedPairs, Side
+from pairlearn.evaluation.judged import Bracket, Estimate, JudgedPairs, Side
+from pairlearn.evaluation.labelled import (
+    LabelCheck,
+    LabelledItems,
+    check_labels,
+    prediction_powered,
+)
+from pairlearn.evaluation.readings import bracket_area, bracket_measures, knowledge_of
 from pairlearn.labels import PairLabels
 
 CONFUSION = ("true_positive", "false_positive", "false_negative", "true_negative")
@@ -30,78 +38,81 @@ EITHER_WAY = (
     "little to do with the classes. Intervals hold both answers; more pairs, drawn at random, may "
     "tell"
 )
-TWICE = (0.5, 2.0)
-"""Slopes if annotators may be twice as sure as they should be, or half as sure."""
+CONDITION = (
+    "It assumes that the annotators' probabilities are right on average, given what they know."
+)
+"""What the bracket of both readings needs: calibrated annotators."""
+LABELLED_CONDITION = (
+    "It holds whatever the answers are worth, if the labelled items are a random sample that the "
+    "model did not learn from."
+)
 
 
 @dataclass(frozen=True)
-class Plausible(Estimate):
-    """An accuracy that holds over a range of confidences of the annotators.
+class AccuracyEstimate(Bracket):
+    """An accuracy under both readings of the answers, or as labelled items show it.
 
     Attributes
     ----------
     value : float
-        The estimate for the most likely confidence: as stated, or as estimated from labels.
+        The accuracy if the annotators knew everything that the model uses (`informed`); with
+        labelled items, the prediction-powered estimate.
     low, high : float
-        Least lower and largest upper end of the intervals over the range.
-    slopes : (float, float)
-        The range of the factor from the annotators' log-odds to the true ones.
-    labels : int
-        Approximate number of items of known class that would halve the range; 0 if answers
-        are yes or no, which do not tell how sure the annotators were.
-    """
-
-    slopes: tuple[float, float]
-    labels: int
-
-    def words(self) -> str:
-        """The range in words, with the assumption behind it."""
-        assumption = (
-            "if annotators may be twice too sure or half as sure as they should be"
-            if self.slopes == TWICE
-            else "the annotators' log-odds times {:.2f} to {:.2f}, as known classes tell".format(
-                *self.slopes
-            )
-        )
-        return f"{self.low:.3f} to {self.high:.3f}, {assumption}"
-
-    def remedy(self) -> str:
-        """Advice on how to make the range narrower."""
-        if not self.labels:
-            return "answers that say how likely, and not yes or no, would make the range narrower"
-        labels = math.ceil(self.labels / 10) * 10
-        return f"about {labels:,} items of known class would make the range half as wide"
-
-    def to_dict(self) -> dict[str, Any]:
-        """A dictionary for JSON."""
-        words = {"in_words": self.words(), "remedy": self.remedy()}
-        return super().to_dict() | {"slopes": list(self.slopes), "labels": self.labels} | words
-
-
-@dataclass(frozen=True)
-class AccuracyEstimate(Estimate):
-    """An accuracy with a confidence interval, all in [0, 1].
-
-    Attributes
-    ----------
-    method : {"likelihood", "likelihood, prior given"}
-        The estimator: rates of both decisions by the pair likelihood.
+        Ends of the interval: from the lower end of one reading to the upper end of the other, with
+        sampling error; with labelled items, of the interval that they give.
+    informed, independent : Estimate
+        The accuracy if the annotators knew everything that the model uses, and if their mistakes
+        are unrelated to the model's. Each has its own interval.
+    method : str
+        The estimator, for instance "likelihood": rates of both decisions by the pair likelihood.
     n : int
         Number of pairs used.
-    plausible : Plausible or None
-        The range over the annotators' confidence, which judgements do not determine; set by
-        the methods of `PairClassifier` if pairs have both judgements.
+    confidence : float
+        Coverage of the intervals.
+    knowledge : Estimate
+        κ, the share of the variance of the class that the annotators know.
+    labelled : LabelCheck or None
+        What the labelled items show, if there are some.
     """
 
     method: str
     n: int
-    plausible: Plausible | None = None
+    confidence: float
+    knowledge: Estimate
+    labelled: LabelCheck | None = None
 
-    def __str__(self) -> str:
-        estimate, plausible = super().__str__(), self.plausible
-        if plausible is None:
-            return estimate
-        return f"{plausible.low:.3f} to {plausible.high:.3f}; {estimate} as annotators see it"
+    def sentence(self) -> str:
+        """The result and its condition, in words for a general reader."""
+        level = f"{self.confidence:.0%} confidence"
+        span = f"{self.low:.3f} to {self.high:.3f}"
+        if self.labelled is not None:
+            return (
+                f"The model is right for {self.value:.3f} of new items ({span}, {level}): "
+                f"{self.labelled.sentence()}. {LABELLED_CONDITION}"
+            )
+        other = self.independent
+        unrelated = (
+            f"up to {other.high:.3f}, since yes-or-no answers do not show how much they knew,"
+            if math.isnan(other.value)
+            else f"{other.value:.3f}"
+        )
+        return (
+            f"The model is right for {span} of new items ({level}): {self.informed.value:.3f} if "
+            f"the annotators knew everything that the model uses, {unrelated} if their mistakes "
+            f"are unrelated to the model's. {CONDITION}"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """A dictionary for JSON."""
+        check = self.labelled
+        return super().to_dict() | {
+            "method": self.method,
+            "n": self.n,
+            "confidence": self.confidence,
+            "knowledge": self.knowledge.to_dict(),
+            "labelled": None if check is None else asdict(check) | {"calls": check.confidence},
+            "sentence": self.sentence(),
+        }
 
 
 def estimate_accuracy(
@@ -114,20 +125,26 @@ def estimate_accuracy(
     confidence: float = 0.95,
     prior: float | None = None,
     side: Side | None = None,
+    noise: Any = None,
+    annotator: Any = None,
+    labelled: Any = None,
 ) -> AccuracyEstimate:
     """Estimate the accuracy of a classifier on held-out judged pairs.
 
-    With q the share of instances decided positive, and p and o the share of positives
-    among those decided positive and negative,
+    With q the share of items decided positive, and p and o the share of positives among those
+    decided positive and negative,
 
-        accuracy = q p + (1 − q)(1 − o),
+        accuracy = q p + (1 − q)(1 − o).
 
-    p and o by the pair likelihood (see `pairlearn.evaluation.levels`). No class prior is
-    needed. The interval is Wilson's, with the effective number of instances that the
-    estimate's variance implies.
+    The pair likelihood gives the annotators' mean probabilities p̃ and õ of both groups (see
+    `pairlearn.evaluation.levels`), without a class prior. Two readings of these bracket the
+    accuracy (see `pairlearn.evaluation.readings`): either the answers are posteriors given
+    everything that the decision depends on, or the annotators' mistakes are unrelated to the
+    model's. Both assume calibrated annotators (see `sensitivity`), and a classifier that was not
+    trained on these pairs.
 
-    It is accuracy *as the annotator sees it*: a miscalibrated annotator biases it (see
-    `sensitivity`), and so does a classifier that was trained on these pairs.
+    A few labelled items remove the assumptions about annotators: with `labelled` the estimate is
+    prediction-powered (see `pairlearn.evaluation.labelled`).
 
     Parameters
     ----------
@@ -147,14 +164,28 @@ def estimate_accuracy(
         π₊ of the judged pairs if it is known, as the annotator sees it; required if labels
         are differences only.
     side : {"positive", "negative", "better"}, optional
-        Tells the classes apart if labels are similarities only and `prior` is not known: the
-        larger class, or "better" if the classifier is better than chance. The interval
+        Tells the classes apart if the answers do not, as similarities alone, and `prior` is not
+        known: the larger class, or "better" if the classifier is better than chance. The interval
         contains both answers if the classes may be of equal size.
+    noise : float or array of shape (n,), optional
+        Variance of the noise in each difference; NaN where it is not known. By default 0, and
+        unknown if all answers are hard.
+    annotator : array of shape (n,), optional
+        Who gave each answer. Pairs that two people judged show how much they know if answers are
+        hard; this also needs `items`.
+    labelled : (logits, y) or LabelledItems, optional
+        Outputs and classes (1, and 0 or −1) of a random sample of items that the model did not
+        learn from.
 
     See Also
     --------
     evaluate : All measures at once.
-    pairlearn.check.plan : How many pairs a given precision takes.
+    labels_needed, pairs_needed : How many labels or pairs a given precision takes.
+
+    References
+    ----------
+    Angelopoulos, Duchi and Zrnic, `PPI++: Efficient Prediction-Powered Inference
+    <https://arxiv.org/abs/2311.01453>`__, 2023.
 
     Examples
     --------
@@ -162,42 +193,83 @@ def estimate_accuracy(
     >>> rng = np.random.default_rng(0)
     >>> z, z_prime = rng.normal(size=(2, 500))
     >>> r, r_prime = 1 / (1 + np.exp(-4 * z)), 1 / (1 + np.exp(-4 * z_prime))
-    >>> estimate = estimate_accuracy(z, z_prime, PairLabels.from_posteriors(r, r_prime))
-    >>> round(estimate.value, 2), round(estimate.low, 2), round(estimate.high, 2)
-    (0.87, 0.86, 0.88)
-    >>> round(float(np.maximum([r, r_prime], [1 - r, 1 - r_prime]).mean()), 2)  # the truth
-    0.87
+    >>> labels = PairLabels.from_posteriors(r, r_prime)
+    >>> estimate = estimate_accuracy(z, z_prime, labels)
+    >>> print(estimate.informed)
+    0.870 (0.860 to 0.879)
+    >>> round(float(np.maximum([r, r_prime], [1 - r, 1 - r_prime]).mean()), 3)  # the truth
+    0.869
+    >>> z_known = rng.normal(size=100)
+    >>> y_known = rng.random(100) < 1 / (1 + np.exp(-4 * z_known))
+    >>> print(estimate_accuracy(z, z_prime, labels, labelled=(z_known, y_known)))
+    0.832 (0.755 to 0.889)
     """
-    return accuracy_of(
-        JudgedPairs.of(logits, logits_prime, labels, weight, items, confidence, prior, side)
-    )
+    columns = (logits, logits_prime, labels, weight, items)
+    pairs = JudgedPairs.of(*columns, confidence, prior, side, noise=noise, annotator=annotator)
+    return accuracy_of(pairs, labelled=labelled)
 
 
-def accuracy_of(pairs: JudgedPairs, threshold: float = 0.0) -> AccuracyEstimate:
+def accuracy_of(
+    pairs: JudgedPairs, threshold: float = 0.0, labelled: Any = None
+) -> AccuracyEstimate:
     """Estimate the accuracy of decisions at a threshold."""
-    (accuracy,) = estimate_measures(fit_decisions(pairs, threshold), [MEASURES["accuracy"]])
+    solutions, accuracy = fit_decisions(pairs, threshold), {"accuracy": MEASURES["accuracy"]}
+    known = None if labelled is None else LabelledItems.of(labelled)
+    return _measure(pairs, solutions, accuracy, threshold, known)[0]
+
+
+def _measure(
+    pairs: JudgedPairs,
+    solutions: Sequence[Decisions],
+    measures: Mapping[str, Measure],
+    threshold: float,
+    known: LabelledItems | None,
+) -> tuple[AccuracyEstimate, dict[str, Bracket]]:
+    """The accuracy, and all measures by name, with the AUC."""
+    knowledge = knowledge_of(pairs)
+    brackets = bracket_measures(solutions, list(measures.values()), knowledge)
+    brackets.append(bracket_area(pairs, *area_under_curve(pairs), knowledge))
+    if known is not None:
+        powered = prediction_powered(pairs, known, list(measures.values()), threshold)
+        brackets = [
+            replace(bracket, value=best.value, low=best.low, high=best.high)
+            for bracket, best in zip(brackets, powered.estimates(), strict=True)
+        ]
+    by_name = dict(zip((*measures, "roc_auc"), brackets, strict=True))
+    bracket = by_name["accuracy"]
+    check = None if known is None else check_labels(pairs, bracket, known, threshold)
     method = "likelihood" if pairs.prior is None else "likelihood, prior given"
-    return AccuracyEstimate(accuracy.value, accuracy.low, accuracy.high, method, len(pairs))
+    accuracy = AccuracyEstimate(
+        **vars(bracket),
+        method=method if known is None else "prediction-powered",
+        n=len(pairs),
+        confidence=pairs.confidence,
+        knowledge=knowledge.share,
+        labelled=check,
+    )
+    return accuracy, by_name
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Measures of a classifier as the annotator sees it, each with an interval.
+    """Measures of a classifier under both readings of the answers, or as labelled items show them.
 
     Attributes
     ----------
-    accuracy, true_positive_rate, false_positive_rate, precision, f1, balanced_accuracy : Estimate
+    accuracy : AccuracyEstimate
+        The accuracy, as `estimate_accuracy` gives it.
+    true_positive_rate, false_positive_rate, precision, f1, balanced_accuracy : Bracket
         NaN in [0, 1] if a measure is not defined, such as the precision of a classifier
         that never decides positive.
-    prior : Estimate
+    prior : Bracket
         π₊ of the judged pairs, implied by judgements and decisions.
-    confusion : dict of str to Estimate
-        Shares of all instances that are "true_positive", "false_positive",
+    confusion : dict of str to Bracket
+        Shares of all items that are "true_positive", "false_positive",
         "false_negative" and "true_negative".
-    roc_auc : Estimate
+    roc_auc : Bracket
         P(output of a positive > output of a negative), ties half.
-    expected_cost : Estimate or None
-        Expected cost per instance, if costs were given.
+    expected_cost : Bracket or None
+        Expected cost per item, if costs were given.
     threshold, confidence : float
         As given.
     n : int
@@ -208,16 +280,16 @@ class Evaluation:
         Reasons for doubt.
     """
 
-    accuracy: Estimate
-    true_positive_rate: Estimate
-    false_positive_rate: Estimate
-    precision: Estimate
-    f1: Estimate
-    balanced_accuracy: Estimate
-    prior: Estimate
-    confusion: dict[str, Estimate]
-    roc_auc: Estimate
-    expected_cost: Estimate | None
+    accuracy: AccuracyEstimate
+    true_positive_rate: Bracket
+    false_positive_rate: Bracket
+    precision: Bracket
+    f1: Bracket
+    balanced_accuracy: Bracket
+    prior: Bracket
+    confusion: dict[str, Bracket]
+    roc_auc: Bracket
+    expected_cost: Bracket | None
     threshold: float
     confidence: float
     n: int
@@ -231,9 +303,11 @@ class Evaluation:
         fields["warnings"] = list(self.warnings)
         return {k: v.to_dict() if isinstance(v, Estimate) else v for k, v in fields.items()}
 
-    def rows(self) -> dict[str, Estimate]:
+    def rows(self) -> dict[str, Bracket]:
         """All estimates by their titles."""
-        rows = {name: getattr(self, name) for name in (*NAMED, "roc_auc")} | self.confusion
+        rows: dict[str, Bracket] = {
+            name: getattr(self, name) for name in (*NAMED, "roc_auc")
+        } | self.confusion
         if self.expected_cost is not None:
             rows["expected_cost"] = self.expected_cost
         return {name.replace("_", " "): estimate for name, estimate in rows.items()}
@@ -241,7 +315,8 @@ class Evaluation:
     def __str__(self) -> str:
         lines = [f"{name:<20} {estimate}" for name, estimate in self.rows().items()]
         head = f"{self.n} pairs, {self.confidence:g} intervals, threshold {self.threshold:g}"
-        return "\n".join([head, *lines, *(f"warning: {text}" for text in self.warnings)])
+        warnings = (f"warning: {text}" for text in self.warnings)
+        return "\n".join([head, *lines, self.accuracy.sentence(), *warnings])
 
 
 def evaluate(
@@ -256,8 +331,11 @@ def evaluate(
     cost: tuple[float, float] | None = None,
     prior: float | None = None,
     side: Side | None = None,
+    noise: Any = None,
+    annotator: Any = None,
+    labelled: Any = None,
 ) -> Evaluation:
-    """Measure a classifier on held-out judged pairs, without labels.
+    """Measure a classifier on held-out judged pairs, without labels or with few.
 
     All measures are functions of three numbers: q, the share decided positive, and the
     rates of positives p and o among those decided positive and negative (see
@@ -266,7 +344,7 @@ def evaluate(
         TPR = q p / π₊,   FPR = q (1 − p) / (1 − π₊),   precision = p,
         F1 = 2 q p / (π₊ + q),   expected cost = q (1 − p) c_fp + (1 − q) o c_fn.
 
-    Standard errors follow by the delta method, intervals by Wilson's formula.
+    Standard errors follow by the delta method. Each measure has both readings of the answers.
 
     Parameters
     ----------
@@ -279,7 +357,7 @@ def evaluate(
     prior : float, optional
         π₊ of the judged pairs if it is known. It is used even if the judgements contradict
         it, with a warning.
-    side : {"positive", "negative", "better"}, optional
+    side, noise, annotator, labelled
         As in `estimate_accuracy`.
 
     See Also
@@ -292,34 +370,36 @@ def evaluate(
     >>> z, z_prime = rng.normal(-1, 1.5, size=(2, 400))
     >>> r, r_prime = 1 / (1 + np.exp(-4 * z)), 1 / (1 + np.exp(-4 * z_prime))
     >>> labels = PairLabels.from_posteriors(r, r_prime)
-    >>> print(evaluate(z, z_prime, labels, cost=(1, 5)))
+    >>> print(evaluate(z, z_prime, labels, cost=(1, 5)))  # doctest: +ELLIPSIS
     400 pairs, 0.95 intervals, threshold 0
-    accuracy             0.931 (0.922 to 0.939)
-    true positive rate   0.850 (0.814 to 0.880)
-    false positive rate  0.040 (0.031 to 0.052)
-    precision            0.880 (0.853 to 0.903)
-    f1                   0.865 (0.842 to 0.884)
-    balanced accuracy    0.905 (0.889 to 0.918)
-    prior                0.259 (0.232 to 0.288)
-    roc auc              0.976 (0.958 to 0.987)
-    true positive        0.220 (0.193 to 0.250)
-    false positive       0.030 (0.023 to 0.038)
-    false negative       0.039 (0.032 to 0.047)
-    true negative        0.711 (0.679 to 0.741)
-    expected cost        0.225 (0.190 to 0.265)
+    accuracy             0.931 (0.922 to 1.000)
+    true positive rate   0.850 (0.814 to 1.000)
+    false positive rate  0.040 (0.000 to 0.052)
+    precision            0.880 (0.853 to 1.000)
+    f1                   0.865 (0.842 to 1.000)
+    balanced accuracy    0.905 (0.889 to 1.000)
+    prior                0.259 (0.226 to 0.288)
+    roc auc              0.976 (0.958 to 1.000)
+    true positive        0.220 (0.193 to 0.278)
+    false positive       0.030 (0.000 to 0.038)
+    false negative       0.039 (0.000 to 0.047)
+    true negative        0.711 (0.679 to 0.778)
+    expected cost        0.225 (0.000 to 0.265)
+    The model is right for 0.922 to 1.000 of new items (95% confidence): 0.931 if ...
     """
     if math.isnan(threshold):
         raise ValueError("threshold is NaN: give a finite number, 0 for outputs that are log-odds")
     costs = (1.0, 1.0) if cost is None else check_cost(cost)
-    pairs = JudgedPairs.of(logits, logits_prime, labels, weight, items, confidence, prior, side)
+    columns = (logits, logits_prime, labels, weight, items)
+    pairs = JudgedPairs.of(*columns, confidence, prior, side, noise=noise, annotator=annotator)
     solutions = fit_decisions(pairs, threshold)
     measures = MEASURES | {"expected_cost": expected_cost(costs)}
-    estimates = estimate_measures(solutions, list(measures.values()))
-    by_name = dict(zip(measures, estimates, strict=True))
+    known = None if labelled is None else LabelledItems.of(labelled)
+    accuracy, by_name = _measure(pairs, solutions, measures, threshold, known)
     return Evaluation(
-        **{name: by_name[name] for name in NAMED},
+        accuracy=accuracy,
+        **{name: by_name[name] for name in (*NAMED[1:], "roc_auc")},
         confusion={name: by_name[name] for name in CONFUSION},
-        roc_auc=area_under_curve(pairs),
         expected_cost=None if cost is None else by_name["expected_cost"].scaled(max(costs)),
         threshold=float(threshold),
         confidence=pairs.confidence,

@@ -6,12 +6,8 @@ of a pair determine (r, r') up to the reflection (1 − r', 1 − r). Scaling by
 for a shift d, the one is taken whose sum is on the same side of 1 as the sum of the classifier's
 log-odds is of 0.
 
-On a scale of few levels an answer stands for all values that are rounded to it. Posteriors are then
-those of the classifier, as far as the level admits them, and no surer than the middle of the values
-that the end of the scale stands for.
-
-Judgements alone do not determine k. The accuracy for all plausible k is a range (`plausible`),
-which labels of some items make narrower.
+Judgements alone do not determine k: `sensitivity` shows the accuracy for several values, and labels
+of some items estimate it (`recalibrate`).
 """
 
 from __future__ import annotations
@@ -24,16 +20,12 @@ from typing import Any
 import numpy as np
 
 from pairlearn.columns import Floats, as_column, as_floats, first_rows
-from pairlearn.evaluation.judged import Estimate, JudgedPairs
-from pairlearn.evaluation.measures import TWICE, AccuracyEstimate, Plausible, accuracy_of
+from pairlearn.evaluation.judged import JudgedPairs
+from pairlearn.evaluation.measures import AccuracyEstimate, accuracy_of
 from pairlearn.labels import PairLabels
 
 SURE = 1e-6
 """Distance of posteriors from 0 and 1, where log-odds are infinite."""
-LEVELS = 11
-"""A scale with at most so many different answers is one of levels."""
-RARE = 0.02
-"""Least share of the answers in a cluster that counts as a level."""
 
 
 @dataclass(frozen=True)
@@ -198,57 +190,6 @@ def recalibrate(
     return Recalibration(slope, shift, told, interval, _judgements(odds, slope, shift))
 
 
-def plausible(
-    logits: Any,
-    logits_prime: Any,
-    labels: PairLabels,
-    *,
-    known: Confidence | None = None,
-    weight: Any = None,
-    items: Any = None,
-    confidence: float = 0.95,
-    threshold: float = 0.0,
-) -> Plausible | None:
-    """Range of the accuracy over the plausible confidences of the annotators.
-
-    Returns None if fewer than two pairs have both judgements.
-
-    Parameters
-    ----------
-    logits, logits_prime, labels, weight, items, confidence
-        As in `estimate_accuracy`; only pairs with both judgements are used.
-    known : Confidence, optional
-        The confidence estimated from labels. By default annotators may be up to twice as sure
-        as they should be, or half as sure.
-    threshold : float
-        Log-odds above it are decided positive.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> z, z_prime = rng.normal(0, 3, size=(2, 500))
-    >>> labels = PairLabels.from_posteriors(1 / (1 + np.exp(-z)), 1 / (1 + np.exp(-z_prime)))
-    >>> accuracy = plausible(z, z_prime, labels)
-    >>> print(accuracy, accuracy.labels)
-    0.834 (0.720 to 0.919) 132
-    """
-    pairs = JudgedPairs.of(logits, logits_prime, labels, weight, items, confidence)
-    annotator = _Annotator(pairs, threshold)
-    if annotator.n < 2:
-        return None
-    if known is None:
-        slopes, stated = TWICE, annotator.accuracy()
-        estimates = [stated, *(annotator.accuracy(k) for k in (1.0, *slopes))]
-    else:
-        slopes, stated = known.interval, annotator.accuracy(known.slope, known.shift)
-        estimates = [stated, *(annotator.accuracy(k, known.shift) for k in slopes)]
-    low = min(estimate.low for estimate in estimates)
-    high = max(estimate.high for estimate in estimates)
-    binary = min(map(_step, np.asarray(annotator.labels.to_array()).T)) > 0.9
-    needed = 0 if binary else _halving_labels(annotator.odds, slopes, stated, high - low)
-    return Plausible(stated.value, low, high, slopes, needed)
-
-
 class _Annotator:
     """Pairs with both judgements, and the annotators' log-odds (n, 2) of their ends."""
 
@@ -267,61 +208,11 @@ class _Annotator:
         return accuracy_of(pairs, self.threshold)
 
 
-def _halving_labels(
-    odds: Floats, slopes: tuple[float, float], stated: Estimate, width: float
-) -> int:
-    """Number of labels that halve a range, by estimating the slope or the accuracy itself."""
-    p = sigmoid(odds)
-    information = float((p * (1 - p) * odds**2).mean())
-    error = math.log(slopes[1] / slopes[0]) / 8  # wanted for log k: the range is four of them
-    by_slope = 1 / (max(information, 1e-9) * error**2)
-    directly = 16 * stated.value * (1 - stated.value) / max(width / 2, 1e-9) ** 2
-    return max(math.ceil(min(by_slope, max(directly, 20.0))), 1)
-
-
 def _log_odds(labels: PairLabels, z: Floats, z_prime: Floats) -> Floats:
     """The annotator's log-odds (n, 2), with the reflection chosen by the sign of z + z'."""
-    similarity, difference = as_floats(labels.to_array()).T
-    step = _step(similarity)
-    if step or _step(difference):
-        similarity, difference = _unround(similarity, difference, z, z_prime)
-    upper, lower = PairLabels(similarity, difference, noisy=True).project().posteriors()
-    # Two equal posteriors have a similarity in the middle of [1 − h/2, 1], with steps of h.
-    edge = max((1 - math.sqrt(1 - min(step, 1.0) / 2)) / 2, SURE)
-    r = np.where((z + z_prime > 0)[:, None], upper, lower).clip(edge, 1 - edge)
+    upper, lower = labels.project().posteriors()
+    r = np.where((z + z_prime > 0)[:, None], upper, lower).clip(SURE, 1 - SURE)
     return np.asarray(np.log(r) - np.log1p(-r))
-
-
-def _unround(
-    similarity: Floats, difference: Floats, z: Floats, z_prime: Floats
-) -> tuple[Floats, Floats]:
-    """Replace answers on levels by those of the classifier, as far as they round to them."""
-    p, q = sigmoid(z), sigmoid(z_prime)
-    half_s, half_c = _step(similarity) / 2, _step(difference) / 2
-    s = (p * q + (1 - p) * (1 - q)).clip(similarity - half_s, similarity + half_s)
-    c = (q - p).clip(difference - half_c, difference + half_c)
-    return s.clip(0, 1), c.clip(-1, 1)
-
-
-def _step(column: Floats) -> float:
-    """The step of a scale of few levels; 0 if there are many.
-
-    Corrected answers of several annotators form a cluster for each level: the step is the distance
-    of their means.
-    """
-    levels, counts = np.unique(column.round(6), return_counts=True)
-    if len(levels) < 2 or len(column) < 2 * LEVELS:
-        return 0.0
-    gaps = np.diff(levels)
-    if len(levels) <= LEVELS:
-        return float(np.median(gaps))
-    cuts = np.flatnonzero(gaps > 5 * np.median(gaps)) + 1
-    clusters, sizes = np.split(levels, cuts), np.split(counts, cuts)
-    if not 2 <= len(clusters) <= LEVELS or min(map(np.sum, sizes)) < RARE * len(column):
-        return 0.0
-    if max(np.ptp(cluster) for cluster in clusters) >= gaps[cuts - 1].min():
-        return 0.0
-    return float(np.diff([cluster.mean() for cluster in clusters]).max())
 
 
 def sigmoid(odds: Floats) -> Floats:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from pairlearn.annotators import Manner
+    from pairlearn.annotators import Annotator
     from pairlearn.evaluation import CalibrationCurve, RocCurve
 
 _PAGE_COLOURS = {  # colours of the figures, by the page's own names for them
@@ -156,35 +156,28 @@ def plot_learning(history: Sequence[Mapping[str, float]], ax: Axes) -> Axes:
     return label_axes(ax, "epoch", "risk", x_unit="passes over the pairs", y_unit="mean loss")
 
 
-def plot_annotators(manners: Sequence[Manner], ax: Axes) -> Axes:
-    """Guesses, leans and spread of every annotator, with 95% intervals.
-
-    Annotators who always give the same answer have a name and no marks.
-    """
+def plot_annotators(people: Sequence[Annotator], ax: Axes) -> Axes:
+    """Guesses, leans and spread of every annotator, with 95% intervals."""
     kinds = {
         "guesses": ("o", BLUE, "guesses", "guesses_error"),
-        "lean to “same”": ("^", ORANGE, "lean_same", "same_error"),
-        "lean to the right": ("s", GREEN, "lean_right", "right_error"),
-        "spread": ("D", GREY, "spread", "spread_error"),
+        "lean to “same”": ("^", ORANGE, "lean_same", "lean_same_error"),
+        "lean to the right": ("s", GREEN, "lean_right", "lean_right_error"),
+        "spread": ("D", GREY, "spread_same", "spread_same_error"),
     }
-    known = [number for number, manner in enumerate(manners) if not manner.constant]
     ax.axvline(0, color="black", ls="--", lw=0.9)
     for number, (name, (marker, color, *columns)) in enumerate(kinds.items()):
         value, error = (
-            np.array([getattr(manners[k], column) for k in known]) for column in columns
+            np.array([getattr(person, column) for person in people]) for column in columns
         )
         # Shares and spreads are never below 0; leans may be.
         low = value - 1.96 * error if "lean" in name else np.maximum(value - 1.96 * error, 0)
         high = np.minimum(value + 1.96 * error, 1)
-        at = np.array(known) + 0.18 * (number - 1.5)
+        at = np.arange(len(people)) + 0.18 * (number - 1.5)
         span = [value - low, high - value]
         ax.errorbar(value, at, xerr=span, fmt=marker, color=color, ms=5, lw=1.3, label=name)
-    names = [
-        _label(manner.name, number) + " (constant)" * manner.constant
-        for number, manner in enumerate(manners, 1)
-    ]
-    ax.set_yticks(range(len(manners)), names, parse_math=False)
-    ax.set_ylim(len(manners) - 0.4, -0.6)
+    names = [_label(person.name, number) for number, person in enumerate(people, 1)]
+    ax.set_yticks(range(len(people)), names, parse_math=False)
+    ax.set_ylim(len(people) - 0.4, -0.6)
     ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.18), ncols=4, handlelength=1)
     ax.set_xlabel("share of guesses, lean and spread; 0 is ideal")
     return ax

@@ -80,7 +80,7 @@ def write_page(path: Path, page: str, inputs: Sequence[Path] = ()) -> int:
 
 def _provenance(inputs: Sequence[Path]) -> str:
     """Date, versions and input files of a page."""
-    from pairlearn.tables.item_files import digest
+    from pairlearn.io.item_files import digest
 
     sums = [f"{path.name} {digest(path)[:16]}…" for path in inputs]
     versions = (f"{name} {metadata.version(name)}" for name in ("torch", "numpy"))

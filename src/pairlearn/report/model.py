@@ -11,23 +11,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pairlearn.annotators import Crowd, Manner
+from pairlearn.annotators import Annotator, Annotators
 from pairlearn.check import CheckReport, check, plot_plane
-from pairlearn.check.answers import Answers
+from pairlearn.check.view import TableView
 from pairlearn.columns import Floats
 from pairlearn.evaluation import (
     CalibrationCurve,
     Evaluation,
-    Plausible,
     RocCurve,
     calibration_curve,
     roc_curve,
 )
 from pairlearn.evaluation.miscalibration import sigmoid
+from pairlearn.io import ItemTable, TableError
+from pairlearn.judgements import Judgements
 from pairlearn.labels import PairLabels
 from pairlearn.report import figures
 from pairlearn.report.html import percent, render
-from pairlearn.tables import ItemTable, PairTable, TableError
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -64,7 +64,7 @@ class Measured:
     """The contents of a report; see `measure`.
 
     ``model`` and ``pairs`` are names, ``table`` has the rows with a similarity or a difference,
-    and ``probabilities`` are those of their distinct items. ``roc``, ``calibration`` and ``band``
+    and ``probabilities`` are those of their distinct items. ``roc`` and ``calibration``
     are None where the judgements do not allow them, and ``reasons`` says why. ``disagreements`` are
     the pairs on which annotators and model are furthest apart, ``history`` is that of the training,
     and ``facts`` describe the model.
@@ -76,11 +76,10 @@ class Measured:
     threshold: float
     warnings: tuple[str, ...]
     check: CheckReport
-    table: PairTable
+    table: Judgements
     probabilities: Floats
     roc: RocCurve | None
     calibration: CalibrationCurve | None
-    band: Plausible | None
     reasons: dict[str, str]
     annotators: tuple[AnnotatorRow, ...]
     disagreements: tuple[Disagreement, ...]
@@ -104,14 +103,13 @@ class Measured:
 def measure(
     classifier: PairClassifier,
     items: ItemTable,
-    table: PairTable,
+    table: Judgements,
     evaluation: Evaluation,
     *,
     names: tuple[str, str],
     source: str | Path = "items",
     threshold: float = 0.5,
     prior: float | None = None,
-    band: Plausible | None = None,
     warnings: Sequence[str] = (),
 ) -> Measured:
     """Compute the contents of a report.
@@ -126,16 +124,14 @@ def measure(
         The file of the items, for messages.
     threshold, prior : float
         Those of the evaluation; the threshold is a probability.
-    band : Plausible, optional
-        The accuracy whatever the annotators' confidence.
     warnings : sequence of str
         Further reasons for doubt.
     """
     from pairlearn.estimators.files import log_odds
 
-    used = table[table.judged]
+    used = table[table.soft]
     try:
-        ends = used.positions(items)
+        ends = used.located(items.ids).ends
     except TableError as error:
         raise TableError(f"{names[1]}, {error} in {source}") from None
     needed, places = np.unique(ends, return_inverse=True)
@@ -165,10 +161,9 @@ def measure(
         check=report,
         table=used,
         probabilities=sigmoid(z),
-        band=band,
         **curves,
         reasons=reasons,
-        annotators=compare_annotators(used, both, report.crowd),
+        annotators=compare_annotators(used, both, report.people),
         disagreements=_disagreements(used, both),
         # One row for each epoch, or for each round of a scikit-learn classifier.
         history=[
@@ -180,8 +175,8 @@ def measure(
     )
 
 
-def _disagreements(table: PairTable, both: Floats) -> tuple[Disagreement, ...]:
-    model, answers = model_labels(both), table.to_array()
+def _disagreements(table: Judgements, both: Floats) -> tuple[Disagreement, ...]:
+    model, answers = model_labels(both), table.answers()
     distance = np.nansum((answers - model) ** 2, axis=1)
     names = np.full(len(table), "") if table.annotator is None else table.annotator
     return tuple(
@@ -271,11 +266,11 @@ def _charts(measured: Measured) -> dict[str, Markup]:
     if measured.roc is not None:
         alt = f"ROC curve with the area {measured.evaluation.roc_auc.value:.3f}"
         charts["roc"] = figures.draw(partial(figures.plot_roc, measured.roc), alt)
-    manners = [row.manner for row in measured.annotators if row.manner is not None]
-    if manners:
+    people = [row.person for row in measured.annotators if row.person is not None]
+    if people:
         alt = "; ".join(f"{row.name} {row.words}" for row in measured.annotators)
-        plot = partial(figures.plot_annotators, manners[:MOST_PEOPLE])
-        size = (5.2, 1.2 + 0.42 * min(len(manners), MOST_PEOPLE))
+        plot = partial(figures.plot_annotators, people[:MOST_PEOPLE])
+        size = (5.2, 1.2 + 0.42 * min(len(people), MOST_PEOPLE))
         charts["annotators"] = figures.draw(plot, alt, size)
     history = [row for row in measured.history if np.isfinite(row.get("risk", np.nan))]
     if len(history) > 1:
@@ -298,43 +293,44 @@ class AnnotatorRow:
     """One annotator: number of judgements, and in ``words`` how they answer.
 
     ``model_gap`` is the mean distance in s and in c to the model's answers, NaN where there are
-    none; ``manner`` has guesses, leans and precision, where known.
+    none; ``person`` has guesses, leans and spreads, where known.
     """
 
     name: str
     judgements: int
     words: str
     model_gap: float
-    manner: Manner | None = None
+    person: Annotator | None = None
 
 
 def compare_annotators(
-    table: PairTable, log_odds: Floats, crowd: Crowd | None = None
+    table: Judgements, log_odds: Floats, people: Annotators | None = None
 ) -> tuple[AnnotatorRow, ...]:
     """Compare the annotators that a table names with a model.
 
-    `log_odds` (n, 2) are the model's, for both ends of each row; `crowd` saves learning it again.
+    `log_odds` (n, 2) are the model's, for both ends of each row; `people` saves learning it again.
 
     Examples
     --------
-    >>> table = PairTable([1, 2], [2, 1], [0.8, 0.6], [0.1, -0.3], annotator=["ann", "bob"])
+    >>> table = Judgements.from_pairs([[1, 2], [2, 1]], [[0.8, 0.1], [0.6, -0.3]], ["ann", "bob"])
     >>> ann, bob = compare_annotators(table, np.zeros((2, 2)))
     >>> ann.words, round(ann.model_gap, 3)
-    ('has too few answers to say', 0.2)
+    ('too little to tell how many of the answers are guesses', 0.2)
     """
-    answers = Answers.of(table)
-    crowd = crowd or Crowd.of(answers.judgements)
-    gaps = np.abs(table.to_array() - model_labels(log_odds))
+    view = TableView.of(table)
+    if people is None or not people.people:
+        people = Annotators.learn(view.judgements)
+    gaps = np.abs(table.answers() - model_labels(log_odds))
     return tuple(
         AnnotatorRow(
             str(name),
             int(mine.sum()),
-            crowd.words(str(name)),
+            people.describe(str(name)),
             float(np.nanmean(gaps[mine])) if np.isfinite(gaps[mine]).any() else np.nan,
-            crowd.manners.get(str(name)),
+            people.find(str(name)),
         )
-        for name in answers.annotators
-        for mine in [answers.names == name]
+        for name in view.annotators
+        for mine in [view.names == name]
     )
 
 

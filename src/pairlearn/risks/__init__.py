@@ -18,6 +18,8 @@ from pairlearn.risks.base import make_table as make_table
 from pairlearn.risks.base import pair_moments as pair_moments
 from pairlearn.risks.catalogue import RISKS as RISKS
 from pairlearn.risks.catalogue import make_risk as make_risk
+from pairlearn.risks.catalogue import register_risk as register_risk
+from pairlearn.risks.checks import check_risk as check_risk
 from pairlearn.risks.likelihood import PairLikelihood as PairLikelihood
 from pairlearn.risks.siblings import SIBLINGS as SIBLINGS
 from pairlearn.risks.siblings import Pconf as Pconf

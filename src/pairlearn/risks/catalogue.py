@@ -25,11 +25,49 @@ RISKS: dict[str, type[Risk]] = {
     **SIBLINGS,
 }
 
+_BUILT_IN = frozenset(RISKS)
+
 _NAME = re.compile(
     r"(?P<family>[a-z]+)"
     r"(-(?P<parameter>\d+(\.\d+)?|\.\d+))?"
     r"(-(?P<correction>none|relu|abs|slope=(?P<slope>-?\d*\.?\d+)))?"
 )
+
+
+def register_risk(risk: type[Risk]) -> type[Risk]:
+    """Add a risk to the catalogue by its `family`; use it as the decorator of your class.
+
+    Everything that takes a risk by name then takes it: `make_risk`, `PairClassifier`, the command
+    line. `pairlearn.risks.check_risk` tests it.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is not a class of risks, its family is not a word in lower-case letters, or a
+        built-in risk has that family.
+
+    Examples
+    --------
+    >>> from pairlearn.risks import AffineRisk
+    >>> @register_risk
+    ... class Halfway(AffineRisk):
+    ...     family = "halfway"
+    ...
+    ...     def betas(self):
+    ...         return -0.5, -0.5
+    >>> make_risk("halfway-abs", prior=0.2)
+    Halfway('halfway-abs', prior=0.2, loss='logistic')
+    >>> del RISKS["halfway"]  # the example leaves nothing behind
+    """
+    if not (isinstance(risk, type) and issubclass(risk, Risk)):
+        raise TypeError(f"register_risk takes a subclass of Risk; got {risk!r}")
+    family = getattr(risk, "family", None)
+    if not isinstance(family, str) or re.fullmatch("[a-z]+", family) is None:
+        raise ValueError(f"{risk.__name__}: family must be lower-case letters; got {family!r}")
+    if family in _BUILT_IN:
+        raise ValueError(f"{risk.__name__}: family {family!r} is built in; choose another one")
+    RISKS[family] = risk
+    return risk
 
 
 def make_risk(

@@ -1,7 +1,7 @@
-"""The training loop: epochs of a fleet, with callbacks around them.
+"""The training loop: epochs of one model, with callbacks around them.
 
-`PairClassifier`, comparisons and the paper's experiments all run it, from memory and from
-streams. They differ in their callbacks: averaged weights, early stopping, tests, progress.
+Averaged weights, early stopping, the schedule of the learning rate, guidance, completion and
+progress are callbacks. A checkpoint holds the state of all of them.
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ import torch
 from scipy.special import logit
 from torch import Tensor
 
+from pairlearn.columns import Floats
 from pairlearn.judgements import Judgements
-from pairlearn.kinds import kind
-from pairlearn.kinds.base import TINY
+from pairlearn.judgements.kinds import Kind, kind
+from pairlearn.judgements.kinds.base import TINY
 from pairlearn.progress import Progress
 from pairlearn.training.checkpoint import Arrays, Checkpoint
-from pairlearn.training.fleet import Fleet
+from pairlearn.training.learner import Learner
 
 History = list[dict[str, float]]
 GUIDED = 0.25
@@ -41,8 +42,8 @@ class Callback:
     >>> import numpy as np
     >>> from pairlearn import PairClassifier
     >>> class Share(Callback):
-    ...     def after_epoch(self, fleet, row):
-    ...         row["share"] = fleet.epoch / self.epochs
+    ...     def after_epoch(self, learner, row):
+    ...         row["share"] = learner.epoch / self.epochs
     >>> model = PairClassifier(model="linear", epochs=4, callbacks=[Share()], random_state=0)
     >>> x, answers = np.linspace(-1, 1, 60).reshape(-1, 2, 1), [[0.9, 0.1], [0.2, -0.6]] * 15
     >>> model.fit(x, answers).history_[0]["share"]
@@ -59,19 +60,19 @@ class Callback:
     def resumed(self, history: History) -> None:
         """Called with the history so far, if training resumes from a checkpoint."""
 
-    def before_epoch(self, fleet: Fleet) -> None:
+    def before_epoch(self, learner: Learner) -> None:
         """Called before an epoch begins, or resumes from a checkpoint."""
 
-    def after_epoch(self, fleet: Fleet, row: dict[str, float]) -> None:
+    def after_epoch(self, learner: Learner, row: dict[str, float]) -> None:
         """Called after an epoch; may add to the epoch's `row` of the history."""
 
-    def finished(self, fleet: Fleet) -> bool:
+    def finished(self, learner: Learner) -> bool:
         """Whether training should stop before all epochs are done."""
         return False
 
 
 def run_epochs(
-    fleet: Fleet,
+    learner: Learner,
     epochs: int,
     callbacks: Sequence[Callback] = (),
     *,
@@ -80,45 +81,40 @@ def run_epochs(
 ) -> History:
     """Train until `epochs` passes over the rows are done, or a callback stops.
 
-    Epochs that the fleet has already done count. A ``checkpoint`` is written between steps from
+    Epochs that the learner has already done count. A ``checkpoint`` is written between steps from
     time to time, and at the end. If it exists and is of the same ``work``, training resumes from
     it; the caller removes it. The history has "epoch", "risk" and "seconds" of every epoch, and
     what callbacks added.
     """
-    if checkpoint is not None and any(hasattr(callback, "load_state") for callback in callbacks):
-        raise TypeError(
-            "checkpoints save the attributes that a callback names in `kept`; name them there in "
-            "place of `state` and `load_state`, which are no longer called"
-        )
     history: History = []
     callbacks = [Guidance(), *callbacks]
-    if any(kind(name).joint for name in fleet.objective.kinds):
-        callbacks = [Completion(fleet), *callbacks]
+    if any(kind(name).joint for name in learner.objective.kinds):
+        callbacks = [Completion(learner.rows), *callbacks]
     spent = 0.0  # seconds of the epoch that has begun
     for callback in callbacks:
         callback.begin(epochs)
     if checkpoint is not None and (state := checkpoint.load(work)) is not None:
-        history, spent = _load(fleet, callbacks, state)
+        history, spent = _load(learner, callbacks, state)
         for callback in callbacks:
             callback.resumed(history)
     start = time.perf_counter() - spent
 
     def done() -> bool:
-        return fleet.epoch >= epochs or any(callback.finished(fleet) for callback in callbacks)
+        return learner.epoch >= epochs or any(callback.finished(learner) for callback in callbacks)
 
     def keep(*, last: bool = False) -> None:
-        if checkpoint is not None and fleet.ranks.first and (last or checkpoint.due()):
+        if checkpoint is not None and learner.ranks.first and (last or checkpoint.due()):
             seconds = time.perf_counter() - start
-            checkpoint.save(_state(fleet, callbacks, history, seconds), work)
+            checkpoint.save(_state(learner, callbacks, history, seconds), work)
 
     while not done():
         for callback in callbacks:
-            callback.before_epoch(fleet)
-        risk = fleet.train_epoch(keep, more=fleet.epoch + 1 < epochs)
-        row = {"epoch": fleet.epoch, "risk": risk(), "seconds": time.perf_counter() - start}
+            callback.before_epoch(learner)
+        risk = learner.train_epoch(keep)
+        row = {"epoch": learner.epoch, "risk": risk, "seconds": time.perf_counter() - start}
         start = time.perf_counter()
         for callback in callbacks:
-            callback.after_epoch(fleet, row)
+            callback.after_epoch(learner, row)
         history.append(row)
         keep(last=done())
     return history
@@ -139,22 +135,22 @@ class Average(Callback):
         self.weights: dict[str, Tensor] = {}
         self.best: dict[str, Tensor] = {}
 
-    def after_epoch(self, fleet: Fleet, row: dict[str, float]) -> None:
+    def after_epoch(self, learner: Learner, row: dict[str, float]) -> None:
         """Add the weights of the epoch to the average."""
-        keep = min(0.9, (fleet.epoch - 1) / (fleet.epoch + 9)) if self.weights else 0.0
-        for name, value in fleet.network.state_dict().items():
+        keep = min(0.9, (learner.epoch - 1) / (learner.epoch + 9)) if self.weights else 0.0
+        for name, value in learner.module.state_dict().items():
             if keep and value.is_floating_point():
                 self.weights[name].lerp_(value.detach(), 1 - keep)
             else:
                 self.weights[name] = value.detach().clone()
 
     @contextmanager
-    def in_use(self, fleet: Fleet) -> Iterator[None]:
+    def in_use(self, learner: Learner) -> Iterator[None]:
         """Give the network the averaged weights within a block."""
-        current = {name: value.clone() for name, value in fleet.network.state_dict().items()}
-        fleet.network.load_state_dict(self.weights)
+        current = {name: value.clone() for name, value in learner.module.state_dict().items()}
+        learner.module.load_state_dict(self.weights)
         yield
-        fleet.network.load_state_dict(current)
+        learner.module.load_state_dict(current)
 
 
 class EarlyStopping(Average):
@@ -180,24 +176,24 @@ class EarlyStopping(Average):
         self.slopes, self.earliest = slopes, earliest
         self.best_risk = float("inf")
 
-    def after_epoch(self, fleet: Fleet, row: dict[str, float]) -> None:
+    def after_epoch(self, learner: Learner, row: dict[str, float]) -> None:
         """Keep the averaged weights if they are the best so far."""
-        super().after_epoch(fleet, row)
-        with self.in_use(fleet):
-            left, right = fleet.logits(self.rows.ends.T.reshape(-1))[0].chunk(2, -1)
+        super().after_epoch(learner, row)
+        with self.in_use(learner):
+            left, right = learner.logits(self.rows.ends.T.reshape(-1)).chunk(2)
         risk, slope = min(
-            (float(fleet.objective.of(self.rows, k * left, k * right)[0]), k) for k in self.slopes
+            (float(learner.objective.of(self.rows, k * left, k * right)), k) for k in self.slopes
         )
-        row["validation_risk"] = fleet.ranks.agree(risk, fleet.device)
-        eligible = fleet.epoch >= self.earliest * self.epochs
+        row["validation_risk"] = learner.ranks.agree(risk, learner.device)
+        eligible = learner.epoch >= self.earliest * self.epochs
         if eligible and row["validation_risk"] < self.best_risk:
-            self.best_risk, self.best_epoch = row["validation_risk"], fleet.epoch
+            self.best_risk, self.best_epoch = row["validation_risk"], learner.epoch
             self.best_slope = slope
             self.best = {name: value.clone() for name, value in self.weights.items()}
 
-    def finished(self, fleet: Fleet) -> bool:
+    def finished(self, learner: Learner) -> bool:
         """Whether none of the last ``patience`` epochs was better."""
-        return fleet.epoch - max(self.best_epoch, self.earliest * self.epochs) >= self.patience
+        return learner.epoch - max(self.best_epoch, self.earliest * self.epochs) >= self.patience
 
 
 class Until(Callback):
@@ -206,57 +202,61 @@ class Until(Callback):
     def __init__(self, epoch: int) -> None:
         self.epoch = epoch
 
-    def finished(self, fleet: Fleet) -> bool:
+    def finished(self, learner: Learner) -> bool:
         """Whether that epoch is done."""
-        return fleet.epoch >= self.epoch
+        return learner.epoch >= self.epoch
 
 
 class Completion(Callback):
-    """Complete joint statements from the model before each epoch.
-
-    The targets are shifts of the log-odds, not their values: within an epoch the model also learns
-    from other statements, and fixed values would hold it back.
-    """
+    """Complete joint statements from the model before each epoch."""
 
     kept = ("targets",)
 
-    def __init__(self, fleet: Fleet) -> None:
-        self.parts = [
-            (g, kind(name), np.flatnonzero(column))
-            for g, group in enumerate(fleet.groups)
-            for name, column in zip(
-                group.kinds, group.columns or [np.ones(fleet.pairs)], strict=True
-            )
-            if kind(name).joint and column.any()
-        ]
-        self.targets = torch.empty(0)
+    def __init__(self, rows: Judgements) -> None:
+        self.parts = [(kind(name), np.flatnonzero(rows.of(name))) for name in rows.kinds()]
+        self.stated, self.targets = rows, torch.empty(0)
 
-    def before_epoch(self, fleet: Fleet) -> None:
+    def before_epoch(self, learner: Learner) -> None:
         """Complete the statements, unless an epoch is resumed."""
-        values = torch.stack(fleet.batches.values)  # (2, G, M, n)
-        if not fleet.steps_done or not len(self.targets):
-            self.targets = values.clone()
-            for g, joint, at in self.parts:
-                logits = fleet.logits(np.asarray(fleet.groups[g].pairs)[at].T.reshape(-1))
-                if fleet.objective.signs is not None:
-                    logits = logits * fleet.objective.signs
-                p = torch.sigmoid(logits[g]).double().cpu().numpy()
-                for m, member in enumerate(fleet.groups[g].members):
-                    ends = np.split(p[m].clip(TINY, 1 - TINY), 2)
-                    stated = np.asarray(member.labels)[at].T
-                    completed = np.clip(joint.complete(*ends, *stated), TINY, 1 - TINY)
-                    shift = torch.from_numpy(logit(completed) - logit(ends))
-                    self.targets[:, g, m, at] = shift.to(values)
-        for tensor, targets in zip(fleet.batches.values, self.targets, strict=True):
-            tensor.copy_(targets)
+        if not learner.steps_done or not len(self.targets):
+            self.targets = learner.values.clone()
+            for joint, at in self.parts:
+                if joint.joint:
+                    rows = self.stated[at]
+                    logits = learner.objective.sign * learner.logits(rows.ends.T.reshape(-1))
+                    shifts = completing_shifts(joint, logits, rows.values.T)
+                    self.targets[:, at] = shifts.to(self.targets)
+        learner.values.copy_(self.targets)
+
+
+def completing_shifts(joint: Kind, logits: Tensor, stated: Floats) -> Tensor:
+    """Shifts (2, n) of the log-odds by which n joint statements complete a model.
+
+    ``logits`` (2n,) are those of the left items, then of the right ones; ``stated`` (2, n) the
+    values of the statements. Targets are shifts, not values: within an epoch the model also learns
+    from other statements, and fixed values would hold it back.
+    """
+    p = torch.sigmoid(logits).double().cpu().numpy().clip(TINY, 1 - TINY).reshape(2, -1)
+    completed = np.clip(joint.complete(*p, *stated), TINY, 1 - TINY)
+    return torch.from_numpy(logit(completed) - logit(p))
 
 
 class Guidance(Callback):
     """Lower the weight of the guiding priors from one to zero in the first quarter."""
 
-    def before_epoch(self, fleet: Fleet) -> None:
+    def before_epoch(self, learner: Learner) -> None:
         """Set the weight of the epoch."""
-        fleet.objective.guidance.fill_(max(0.0, 1.0 - fleet.epoch / (GUIDED * self.epochs)))
+        learner.objective.guidance.fill_(guidance(learner.epoch, self.epochs))
+
+
+def guidance(epoch: int, epochs: int) -> float:
+    """Weight of the guiding prior in an epoch."""
+    return max(0.0, 1.0 - epoch / (GUIDED * epochs))
+
+
+def is_guided(epochs: int) -> bool:
+    """Whether a training is long enough for a guiding prior in its first epochs."""
+    return epochs * GUIDED >= 2
 
 
 class Cosine(Callback):
@@ -266,10 +266,12 @@ class Cosine(Callback):
     and 2,000 at a constant 0.001 reached 0.9730.
     """
 
-    def before_epoch(self, fleet: Fleet) -> None:
+    def before_epoch(self, learner: Learner) -> None:
         """Set the rate of the epoch."""
-        fallen = max(0.0, 2 * fleet.epoch / self.epochs - 1)
-        fleet.step.adam.scale_rate((1 + math.cos(math.pi * fallen)) / 2)
+        fallen = max(0.0, 2 * learner.epoch / self.epochs - 1)
+        factor = (1 + math.cos(math.pi * fallen)) / 2
+        for group in learner.adam.param_groups:
+            group["lr"] = factor * learner.recipe.learning_rate
 
 
 class Report(Callback):
@@ -283,7 +285,7 @@ class Report(Callback):
         for row in history:
             self.progress(self.epochs, row)
 
-    def after_epoch(self, fleet: Fleet, row: dict[str, float]) -> None:
+    def after_epoch(self, learner: Learner, row: dict[str, float]) -> None:
         """Report the epoch."""
         self.progress(self.epochs, row)
 
@@ -301,31 +303,15 @@ def refuse_divergence(epochs: int, row: dict[str, float]) -> None:
     if not abs(row["risk"]) < DIVERGED:
         raise DivergedError(
             f"training diverged: the loss is {row['risk']:.3g} in epoch {row['epoch']:.0f} of "
-            f"{epochs}; try a lower learning_rate="
+            f"{epochs}; try a lower learning rate (learning_rate=, or --learning-rate)"
         )
 
 
-class Testing(Callback):
-    """Accuracies (window, G, M) by subset of the groups' test sets, after the last epochs."""
-
-    kept = ("accuracies",)
-
-    def __init__(self, window: int) -> None:
-        self.window = window
-        self.accuracies: dict[str, Tensor] = {}
-
-    def after_epoch(self, fleet: Fleet, row: dict[str, float]) -> None:
-        """Measure after each of the last ``window`` epochs."""
-        if fleet.epoch > self.epochs - self.window:
-            for name, values in fleet.accuracy().items():
-                latest = torch.from_numpy(values)[None]
-                before = self.accuracies.get(name, latest[:0]).cpu()
-                self.accuracies[name] = torch.cat([before, latest])
-
-
-def _state(fleet: Fleet, callbacks: Sequence[Callback], history: History, seconds: float) -> Arrays:
+def _state(
+    learner: Learner, callbacks: Sequence[Callback], history: History, seconds: float
+) -> Arrays:
     """The state of a training between two steps."""
-    arrays = fleet.state()
+    arrays = learner.state()
     arrays["loop"] = np.array(json.dumps({"history": history, "seconds": seconds}))
     for prefix, callback, name in _kept(callbacks):
         value = getattr(callback, name)
@@ -337,12 +323,12 @@ def _state(fleet: Fleet, callbacks: Sequence[Callback], history: History, second
     return arrays
 
 
-def _load(fleet: Fleet, callbacks: Sequence[Callback], state: Arrays) -> tuple[History, float]:
+def _load(learner: Learner, callbacks: Sequence[Callback], state: Arrays) -> tuple[History, float]:
     """Restore the state of a training; returns its history and the seconds of its last epoch."""
-    fleet.load_state(state)
+    learner.load_state(state)
     for prefix, callback, name in _kept(callbacks):
         value: Any = {
-            key.removeprefix(prefix): torch.from_numpy(array).to(fleet.device)
+            key.removeprefix(prefix): torch.from_numpy(array).to(learner.device)
             for key, array in state.items()
             if key.startswith(prefix)
         }

@@ -1,147 +1,162 @@
 """The training objective: one corrected risk for each kind of statement.
 
-The loss of a member on a batch of B rows is Σ_kinds f(Σ_i w_i L_i / B), with weights w of mean one
+The loss of a model on a batch of B rows is Σ_kinds f(Σ_i w_i L_i / B), with weights w of mean one
 over the whole table: each kind's corrected risk, times its expected share of the batch. Under
-every risk a kind is a table of coefficients (`pairlearn.kinds`), so that all kinds and all members
-are one contraction of the moments of `pairlearn.risks.base`. Two priors may add KL(π ‖ mean p) of
-the batch: `held_prior` where no statement fixes the level, and `guiding_prior` in the first epochs.
+every risk a kind is a table of coefficients (`pairlearn.judgements.kinds`), so that all kinds are
+one contraction of the moments of `pairlearn.risks.base`. Two priors may add KL(π ‖ mean p) of the
+batch: `held_prior` where no statement fixes the level, and `guiding_prior` in the first epochs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Self
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from pairlearn.judgements import Judgements
-from pairlearn.kinds import kind
+from pairlearn.judgements.kinds import kind
 from pairlearn.risks import BASIS, TERMS, Risk, contract, correct, pair_moments
 from pairlearn.risks.base import terms_used
-from pairlearn.training.groups import Group, Member, of_members
 from pairlearn.training.ranks import ALONE
 
 Total = Callable[[Tensor], Tensor]
 """A sum over ranks, through which gradients flow."""
-PRIORS = ("held_prior", "guiding_prior")
-PARTIAL_RISKS = 6  # those of the convex combination, the most of any risk
 
 
 class Objective:
-    """The sum over members of the corrected risks of their rows.
+    """The sum of the corrected risks of a model's rows.
 
-    Groups with fewer members are padded with idle ones, whose tables are zero. ``kinds`` are those
-    of the rows; ``guidance`` is the weight of the guiding priors, from one at the start of training
-    down to zero (a CPU skips them at zero); ``signs`` (G, M, 1), if any, are −1 for members whose
-    outputs are the log-odds of the negative class.
+    All tensors may have leading dimensions, one entry for each of several models that train
+    together; then so has the objective.
+
+    Parameters
+    ----------
+    risk : Risk
+        Bound to the table by `Risk.over`.
+    kinds : sequence of str
+        Kinds of the rows.
+    held_prior, guiding_prior : float, optional
+        Class prior that mean(p) is held to where no statement fixes the level, and that it is
+        drawn to in the first epochs.
+
+    Attributes
+    ----------
+    tables : Tensor of shape (K, ..., k, 8, 3)
+        Coefficients of each kind.
+    slopes : Tensor of shape (..., 1)
+        Slopes of the corrections.
+    completing : list of Tensor or None
+        For each kind, which models complete its values from their outputs; empty if none does.
+    guidance : Tensor
+        Weight of the guiding prior, from one at the start of training down to zero.
+    sign : int
+        −1 if the outputs are the log-odds of the negative class.
     """
 
     def __init__(
         self,
-        groups: Sequence[Group],
+        risk: Risk,
+        kinds: Sequence[str] = ("both",),
         *,
-        device: torch.device | None = None,
-        dtype: torch.dtype = torch.float32,
+        held_prior: float | None = None,
+        guiding_prior: float | None = None,
     ) -> None:
-        self.groups, self.device, self.dtype = list(groups), device, dtype
-        self.kinds = groups[0].kinds
-        losses = {member.risk.loss.name: member.risk.loss for g in groups for member in g.members}
-        if len(losses) > 1:
-            raise ValueError("the risks of a fleet must share one loss")
-        (self.loss,) = losses.values()
-        self.tables, self.slopes = (part.to(device) for part in self._risks(groups))
-        self.terms = terms_used(self.tables.cpu())
-        self.completing = self._completing()
-        # NaN where a member has none; None where no member has one.
+        self.kinds, self.loss, self.sign = tuple(kinds), risk.loss, 1
+        tables = [kind(name).table(risk) for name in self.kinds]
+        shape = len(tables), max(map(len, tables)), len(TERMS), len(BASIS)
+        self.tables = torch.zeros(shape, dtype=torch.float64)
+        for whole, table in zip(self.tables, tables, strict=True):
+            whole[: len(table)] = table
+        self.terms = terms_used(self.tables)
+        self.slopes = torch.tensor([risk.slope], dtype=torch.float64)
+        completes = [kind(name).completes(risk) for name in self.kinds]
+        self.completing: list[Tensor | None] = [
+            torch.ones(1, dtype=torch.bool) if known else None for known in completes
+        ] * any(completes)
         self.held_prior, self.guiding_prior = (
-            None if bool(priors.isnan().all()) else priors for priors in map(self._priors, PRIORS)
+            None if prior is None else torch.tensor(prior, dtype=torch.float64)
+            for prior in (held_prior, guiding_prior)
         )
-        self.guidance = torch.zeros((), device=device, dtype=dtype)
-        self.signs: Tensor | None = None
+        self.guidance = torch.zeros((), dtype=torch.float64)
 
-    def restart(self, groups: Sequence[Group]) -> None:
-        """Replace the risks by others of the same number, and the priors of members with one."""
-        tables, slopes = self._risks(groups)
-        self.groups = list(groups)
-        self.tables.copy_(tables)
-        self.slopes.copy_(slopes)
-        for name in PRIORS:
-            if (prior := getattr(self, name)) is not None:
-                prior.copy_(self._priors(name))
+    def to(self, device: torch.device, dtype: torch.dtype) -> Self:
+        """Move all tensors to a device, those of numbers with this type; returns itself."""
+        for name in ("tables", "slopes", "held_prior", "guiding_prior", "guidance"):
+            tensor = getattr(self, name)
+            setattr(self, name, None if tensor is None else tensor.to(device, dtype))
+        self.completing = [mask if mask is None else mask.to(device) for mask in self.completing]
+        return self
 
-    def __call__(self, *batch: Tensor, total: Total) -> Tensor:
-        """The loss that a step minimises: the sum of `per_member` over the members."""
-        idle = self.guiding_prior is None or (
-            self.guidance.device.type == "cpu" and not self.guidance
-        )
-        guidance = None if idle else self.guidance
-        return self.per_member(*batch, total=total, guidance=guidance).sum()
+    def __call__(
+        self, left: Tensor, right: Tensor, u: Tensor, v: Tensor, share: Tensor, *, total: Total
+    ) -> Tensor:
+        """The loss that a step minimises.
 
-    def per_member(
+        Parameters
+        ----------
+        left, right : Tensor of shape (..., B)
+            Log-odds of both items of each row.
+        u, v : Tensor of shape (..., B)
+            Values of the rows.
+        share : Tensor of shape (B,), or (K, ..., B) for each kind
+            Shares of the rows in the batch; they sum to one over rows, kinds and ranks.
+        total : callable
+            Sum over the ranks that have parts of the batch.
+        """
+        # The value of a tensor on another device is not known here without waiting for it.
+        idle = self.guidance.device.type == "cpu" and not self.guidance
+        return self._risks(left, right, u, v, share, total, guided=not idle)
+
+    @torch.no_grad()
+    def of(self, rows: Judgements, left: Tensor, right: Tensor) -> Tensor:
+        """The objective of other rows, without guidance, at the log-odds (n,) of their items."""
+        unknown = set(rows.kinds()) - set(self.kinds)
+        if unknown:
+            raise ValueError(f"the objective was made without rows of kind {sorted(unknown)}")
+        u, v = torch.from_numpy(np.ascontiguousarray(rows.values.T)).to(left)
+        share = np.stack(rows.weight_columns(self.kinds)) / len(rows)
+        shares = torch.from_numpy(share).to(left)
+        return self._risks(left, right, u, v, shares, ALONE.sum, guided=False)
+
+    def _risks(
         self,
         left: Tensor,
         right: Tensor,
         u: Tensor,
         v: Tensor,
         share: Tensor,
-        *kind_weights: Tensor,
         total: Total,
-        guidance: Tensor | None = None,
+        *,
+        guided: bool,
     ) -> Tensor:
-        """The corrected risk (G, M) of every member on a batch.
-
-        ``left`` and ``right`` (G, M, B) are the log-odds of both items, ``u`` and ``v`` the values
-        of the rows, ``share`` (B,) their shares, which sum to one and are 0 for padding.
-        ``kind_weights`` (G, M, B) are the weights of the rows for each kind, none where all rows
-        have one kind and weight. ``total`` sums over the ranks that have parts of the batch, and
-        ``guidance`` is the weight of the guiding priors.
-        """
-        if self.signs is not None:
-            left, right = self.signs * left, self.signs * right
-        shares = torch.stack(kind_weights) * share if kind_weights else share
-        first, second = u, v
-        if self.completing:
-            first, second = self._completed(left, right, u, v)
+        if self.sign < 0:
+            left, right = -left, -right
+        first, second = self._completed(left, right, u, v) if self.completing else (u, v)
         moments = total(
-            pair_moments(left, right, first, second, self.loss, terms=self.terms, share=shares)
+            pair_moments(left, right, first, second, self.loss, terms=self.terms, share=share)
         )
-        if moments.ndim == left.ndim + 1:
+        if moments.ndim == left.ndim + 1:  # all rows are of one kind and weight
             moments = moments.unsqueeze(0)
         risks = correct(contract(self.tables, moments), self.slopes).sum((0, -1))
-        if self.held_prior is not None or guidance is not None:
-            posterior = (torch.sigmoid(left) + torch.sigmoid(right)) / 2
-            weight = shares.sum(0) if kind_weights else share
-            mean = total((posterior * weight).sum(-1))
-            if self.held_prior is not None:
-                risks = risks + _divergence(self.held_prior, mean)
-            if guidance is not None and self.guiding_prior is not None:
-                risks = risks + guidance * _divergence(self.guiding_prior, mean)
+        guiding = self.guiding_prior if guided else None
+        if self.held_prior is None and guiding is None:
+            return risks
+        posterior = (torch.sigmoid(left) + torch.sigmoid(right)) / 2
+        weight = share.sum(0) if share.ndim > left.ndim else share
+        mean = total((posterior * weight).sum(-1))
+        if self.held_prior is not None:
+            risks = risks + divergence(self.held_prior, mean)
+        if guiding is not None:
+            risks = risks + self.guidance * divergence(guiding, mean)
         return risks
-
-    @torch.no_grad()
-    def of(self, rows: Judgements, logits: Tensor, logits_prime: Tensor) -> Tensor:
-        """The objective (M,) of other rows, at one group's outputs (M, n) for their ends.
-
-        It is without guidance.
-        """
-        unknown = set(rows.kinds()) - set(self.kinds)
-        if unknown:
-            raise ValueError(f"the objective was made without rows of kind {sorted(unknown)}")
-        u, v = torch.from_numpy(np.ascontiguousarray(rows.values.T)).to(logits)[:, None, None]
-        kind_weights = [
-            torch.from_numpy(column).to(logits)[None, None]
-            for column in rows.weight_columns(self.kinds)
-        ]
-        share = torch.full_like(u[0, 0], 1 / len(rows))
-        return self.per_member(
-            logits[None], logits_prime[None], u, v, share, *kind_weights, total=ALONE.sum
-        )[0]
 
     def _completed(
         self, left: Tensor, right: Tensor, u: Tensor, v: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """The values (K, G, M, B) for each kind, completed from the model where a kind does so."""
+        """The values (K, ..., B) for each kind, completed from the model where a kind does so."""
         first, second = [], []
         for name, mask in zip(self.kinds, self.completing, strict=True):
             u_of_kind, v_of_kind = u, v
@@ -153,49 +168,9 @@ class Objective:
             second.append(v_of_kind.expand_as(left))
         return torch.stack(first), torch.stack(second)
 
-    def _risks(self, groups: Sequence[Group]) -> tuple[Tensor, Tensor]:
-        """Tables (K, G, M, k, 8, 3) and slopes (G, M, 1) of all kinds and members."""
-        width = max(len(group.members) for group in groups)
-        tables = {
-            (k, g, m): kind(name).table(_over_its_rows(member, group))
-            for k, name in enumerate(self.kinds)
-            for g, group in enumerate(groups)
-            for m, member in enumerate(group.members)
-        }
-        # As many rows as any risk has, so that a fleet may restart with other risks.
-        rows = max(PARTIAL_RISKS, *(len(table) for table in tables.values()))
-        shape = len(self.kinds), len(groups), width, rows, len(TERMS), len(BASIS)
-        whole = torch.zeros(shape, dtype=self.dtype)
-        for place, table in tables.items():
-            whole[place][: len(table)] = table
-        slopes = of_members(groups, lambda member: member.risk.slope).nan_to_num(0.0)
-        return whole, slopes.to(self.dtype).unsqueeze(-1)
 
-    def _completing(self) -> list[Tensor | None]:
-        """For each kind, which members (G, M, 1) complete its values; [] if none does."""
-        masks: list[Tensor | None] = []
-        for name in self.kinds:
-            completes = kind(name).completes
-            mask = of_members(self.groups, lambda member: completes(member.risk)) == 1  # noqa: B023
-            masks.append(mask.unsqueeze(-1).to(self.device) if mask.any() else None)
-        return masks if any(mask is not None for mask in masks) else []
-
-    def _priors(self, name: str) -> Tensor:
-        """A prior of all members (G, M), NaN where a member has none."""
-        values = of_members(self.groups, lambda member: getattr(member, name))
-        return values.to(self.device, self.dtype)
-
-
-def _over_its_rows(member: Member, group: Group) -> Risk:
-    """A member's risk, bound to the values and weights of its rows unless they are streamed."""
-    if member.labels is None:
-        return member.risk
-    u, v = member.values()
-    return member.risk.over(u, v, sum(group.columns) if len(group.columns) else None)
-
-
-def _divergence(prior: Tensor, mean: Tensor) -> Tensor:
-    """KL(π ‖ mean) of two Bernoulli distributions, 0 for members without a prior."""
+def divergence(prior: Tensor, mean: Tensor) -> Tensor:
+    """KL(π ‖ mean) of two Bernoulli distributions, 0 where the prior is NaN."""
     stated = prior.nan_to_num(0.5)
     mean = mean.clamp(1e-6, 1 - 1e-6)
     value = stated * torch.log(stated / mean) + (1 - stated) * torch.log((1 - stated) / (1 - mean))

@@ -10,7 +10,7 @@ gradients, as ``DistributedDataParallel`` computes it, is the gradient of L.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +19,7 @@ import torch
 from torch import Tensor, distributed, nn
 
 from pairlearn.risks import Risk
+from pairlearn.training.devices import choose_device
 
 
 class _Sum(torch.autograd.Function):
@@ -72,30 +73,6 @@ class Ranks:
         start = self.rank * each + min(self.rank, more)
         return slice(start, start + each + (self.rank < more))
 
-    @torch.no_grad()
-    def average(self, tensors: Sequence[Tensor]) -> list[Tensor]:
-        """Means over the ranks, in one message and at least in float32."""
-        if self.size == 1:
-            return list(tensors)
-        flat = torch.cat(
-            [t.to(torch.promote_types(t.dtype, torch.float32)).flatten() for t in tensors]
-        )
-        distributed.all_reduce(flat)
-        parts = torch.split(flat / self.size, [tensor.numel() for tensor in tensors])
-        return [
-            part.view(tensor.shape).to(tensor.dtype)
-            for part, tensor in zip(parts, tensors, strict=True)
-        ]
-
-    @torch.no_grad()
-    def copy_first(self, module: nn.Module) -> None:
-        """Copy the parameters and buffers of a module from the first rank."""
-        if self.size > 1:
-            for tensor in module.state_dict().values():
-                copied = tensor.contiguous()
-                distributed.broadcast(copied, 0)
-                tensor.copy_(copied)
-
     @contextmanager
     def first_goes_first(self) -> Iterator[None]:
         """Run a block on the first rank before the others, so that errors are reported once.
@@ -144,11 +121,6 @@ def standardise(
     return centred * torch.rsqrt(var + eps), mean.detach(), unbiased.detach()
 
 
-def batch_norms(module: nn.Module) -> list[BatchNorm]:
-    """The batch norms in a module."""
-    return [part for part in module.modules() if isinstance(part, BatchNorm)]
-
-
 class RankNorm:
     """Make a batch norm compute over all ranks until `release`; it keeps its own tensors.
 
@@ -195,6 +167,21 @@ class RankNorm:
             running.add_(rate * (value.to(running.dtype) - running))
 
 
+@contextmanager
+def norms_over_ranks(module: nn.Module, ranks: Ranks) -> Iterator[list[RankNorm]]:
+    """Make the batch norms of a module compute over all ranks within a block.
+
+    ``nn.SyncBatchNorm`` needs CUDA. Other layers that mix rows see this rank's part only.
+    """
+    parts = module.modules() if ranks.size > 1 else ()
+    norms = [RankNorm(part, ranks) for part in parts if isinstance(part, BatchNorm)]
+    try:
+        yield norms
+    finally:
+        for norm in norms:
+            norm.release()
+
+
 def sum_over_ranks(x: Tensor) -> Tensor:
     """Differentiable sum of a tensor over all processes of ``torch.distributed``."""
     return current_ranks().sum(x)
@@ -235,21 +222,9 @@ def joined_ranks(device: str) -> Iterator[Ranks]:
     if not {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"} <= set(os.environ):
         yield current_ranks()
         return
-    from pairlearn.training.fleet import choose_device
-
     on_cuda = choose_device(device).type == "cuda"
     distributed.init_process_group("nccl" if on_cuda else "gloo")
     try:
         yield current_ranks()
     finally:
         distributed.destroy_process_group()
-
-
-def local_device(device: str) -> str:
-    """The device for this process, each with its own GPU."""
-    from pairlearn.training.fleet import choose_device
-
-    if "LOCAL_RANK" in os.environ and choose_device(device) == torch.device("cuda"):
-        device = f"cuda:{os.environ['LOCAL_RANK']}"
-        torch.cuda.set_device(device)
-    return device

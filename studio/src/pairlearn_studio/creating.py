@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from pairlearn.tables import TableError
-from pairlearn.tables.item_files import IMAGES, SUFFIXES, item_kinds, list_files
+from pairlearn.io import TableError
+from pairlearn.io.item_files import IMAGES, SUFFIXES, item_kinds, list_files
 from pairlearn_studio.items import (
     MAX_TEXT_BYTES,
     Items,

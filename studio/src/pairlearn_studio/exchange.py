@@ -30,15 +30,15 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.columns import Floats, RowError, locate_errors, unify_ids
-from pairlearn.kinds import Column
-from pairlearn.tables import PairTable, TableError
-from pairlearn.tables.cells import Kind, convert
-from pairlearn.tables.pairs import check_pairs
-from pairlearn.tables.sources import open_source
-from pairlearn.tables.write import file_columns, open_rows
+from pairlearn.columns import Floats, RowError, locate_errors
+from pairlearn.io import TableError
+from pairlearn.io.cells import Cells, convert
+from pairlearn.io.sources import open_source
+from pairlearn.io.write import file_columns, open_rows
+from pairlearn.judgements import Judgements
+from pairlearn.judgements.kinds import Column
 from pairlearn_studio.changes import Changes
-from pairlearn_studio.overview import AnswerColumns, crowd_of, group_by
+from pairlearn_studio.overview import AnswerColumns, group_by, people_of
 from pairlearn_studio.reader import StoreReader
 from pairlearn_studio.records import Answer, StoredAnswer
 from pairlearn_studio.store import Store
@@ -53,13 +53,13 @@ def aggregate(answers: Sequence[StoredAnswer], rule: Rule) -> list[StoredAnswer]
     Similarities and differences are combined separately, each over the annotators who gave one.
     The pair likelihood is linear in (s, c), so training on the mean equals training on all
     judgements with equal weights; the median is robust to single slips; "reliability" is a mean
-    weighted by `pairlearn.annotators.Crowd`. The feasible region is not convex: the mean of two
+    weighted by `People.reliability`. The feasible region is not convex: the mean of two
     feasible judgements can be infeasible. It is exported unchanged, and `pairlearn check` reports
     it. Without any number, the preference of the majority counts; a tie drops the pair.
     """
     if rule not in get_args(Rule):
         raise ValueError(f"rule must be one of {', '.join(get_args(Rule))}; got {rule!r}")
-    reliability = crowd_of(answers).weights() if rule == "reliability" else {}
+    reliability = people_of(answers).reliability() if rule == "reliability" else {}
     rows = []
     for _, group in sorted(group_by(answers, "pair").items()):
         weights = [reliability.get(answer.annotator, 1.0) for answer in group]
@@ -98,7 +98,7 @@ class Exported:
     rounding. ``levels`` has each row's answer in words, "" where numbers were given.
     """
 
-    table: PairTable
+    table: Judgements
     cant_say: int
     undecided: int
     infeasible: int
@@ -150,14 +150,16 @@ def export_table(answers: Sequence[StoredAnswer], rule: Rule | None = None) -> E
     columns = AnswerColumns(rows)
     names = dict.fromkeys(name for row in rows for name in row.others)
     statements: Any = {name: [row.others.get(name, np.nan) for row in rows] for name in names}
-    table = PairTable(
-        convert("left", "id", [row.left for row in rows]),
-        convert("right", "id", [row.right for row in rows], empty=True),
-        columns.similarity,
-        columns.difference,
-        preference=columns.preference if columns.preference.any() else None,
-        annotator=columns.annotator.tolist() if rule is None else None,
-        **statements,
+    table = Judgements.from_frame(
+        {
+            "left": convert("left", "id", [row.left for row in rows]),
+            "right": convert("right", "id", [row.right for row in rows], empty=True),
+            "similarity": columns.similarity,
+            "difference": columns.difference,
+            "preference": columns.preference,
+            "annotator": columns.annotator.tolist() if rule is None else None,
+            **statements,
+        }
     )
     cant_say = sum(answer.cant_say for answer in answers)
     levels = tuple(row.level for row in rows) if rule is None else ()
@@ -242,21 +244,22 @@ class ImportCount(NamedTuple):
     annotators_added: int
 
 
-def judgements_of(table: PairTable, annotator: str | None = None) -> list[Statement]:
+def judgements_of(table: Judgements, annotator: str | None = None) -> list[Statement]:
     """The judgements in a table of pairs, without weights; rows without one are skipped.
 
     ``annotator`` is for a table that names none; TableError if neither does, or both do.
     """
     if annotator is not None and table.annotator is not None and (table.annotator != "").any():
         raise TableError("the table names its annotators: leave the annotator out")
-    columns = {name: column.tolist() for name, column in table.statements().items()}
+    columns: dict[str, Any] = {name: column.tolist() for name, column in table.columns().items()}
+    left_ids, right_ids = columns.pop("left"), columns.pop("right")
+    columns.pop("weight", None)
+    names = columns.pop("annotator", [""] * len(left_ids))
     statements = []
-    for row in range(len(table)):
+    for row in range(len(left_ids)):
         values = {name: column[row] for name, column in columns.items()}
         values = {name: value for name, value in values.items() if not math.isnan(value)}
-        if not values:
-            continue
-        name = annotator or ("" if table.annotator is None else str(table.annotator[row]))
+        name = annotator or names[row]
         if not name:
             raise TableError(f"row {row + 1} does not say who judged: give an annotator")
         similarity, difference = values.pop("similarity", None), values.pop("difference", None)
@@ -265,12 +268,12 @@ def judgements_of(table: PairTable, annotator: str | None = None) -> list[Statem
             answer = Answer(similarity, difference, preference, others=values)
         except StoreError as error:
             raise TableError(f"row {row + 1}: {error}") from None
-        left, right = str(table.left[row]), str(table.right[row])
+        left, right = str(left_ids[row]), str(right_ids[row])
         statements.append(Statement(name, left, right, answer, f"row {row + 1}"))
     return statements
 
 
-def read_preferences(path: Path, column: str, meaning: PreferenceMeaning) -> PairTable:
+def read_preferences(path: Path, column: str, meaning: PreferenceMeaning) -> Judgements:
     """Read a table whose judgements are probabilities that the right item is better.
 
     It has ``left``, ``right``, the named column, and optionally ``similarity`` and ``annotator``.
@@ -278,33 +281,27 @@ def read_preferences(path: Path, column: str, meaning: PreferenceMeaning) -> Pai
     source = open_source(path, "pairs", "left", "right", column)
     if "difference" in source.names or "preference" in source.names:
         raise TableError(f"{path} has differences or preferences of its own besides {column!r}")
-    kinds: dict[str, Kind] = {"left": "id", "right": "id", column: "number"}
-    optional: dict[str, Kind] = {"similarity": "number", "annotator": "text"}
+    kinds: dict[str, Cells] = {"left": "id", "right": "id", column: "number"}
+    optional: dict[str, Cells] = {"similarity": "number", "annotator": "text"}
     kinds |= {name: kind for name, kind in optional.items() if name in source.names}
     columns = source.read(kinds)
     with locate_errors(source.place):
-        for row, text in Column(column, 0, 1).mistakes(columns[column]):
-            raise RowError(row, text)
+        for name in {column, "similarity"} & columns.keys():
+            if problems := [*Column(name, 0, 1).mistakes(columns[name])]:
+                raise RowError.listing(problems)
     similarity = columns.get("similarity")
     try:
         difference, preference = from_probability(columns[column], meaning, similarity)
     except ValueError as error:
         raise TableError(f"{path}: {error}") from None
-    left, right = unify_ids([columns["left"], columns["right"]])
-    table = PairTable.trusted(
-        left=left,
-        right=right,
-        similarity=similarity,
-        difference=difference,
-        preference=preference if preference.any() else None,
-        annotator=columns.get("annotator"),
-    )
-    judged = np.flatnonzero(table.judged | (preference != 0))
+    stated = {"similarity": similarity, "difference": difference, "preference": preference}
+    numbers = {name: values for name, values in stated.items() if values is not None}
+    soft = [~np.isnan(values) for name, values in numbers.items() if name != "preference"]
+    judged = np.flatnonzero(np.logical_or.reduce([*soft, preference != 0]))
     if not len(judged):
         raise TableError(f"{path}: column {column!r} says nothing in any row")
-    with locate_errors(lambda row: source.place(int(judged[row]))):
-        check_pairs(table[judged], noisy=False)
-    return table
+    frame = columns | numbers
+    return Judgements.from_frame({name: values[judged] for name, values in frame.items()})
 
 
 def import_judgements(store: Store, rows: Sequence[Statement]) -> ImportCount:

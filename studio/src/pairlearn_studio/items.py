@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pairlearn.columns import as_ids, check_unique, locate_errors
-from pairlearn.tables import TableError
-from pairlearn.tables.cells import UNNAMED
-from pairlearn.tables.item_files import IMAGES, SUFFIXES, list_files
-from pairlearn.tables.sources import open_source
+from pairlearn.io import TableError
+from pairlearn.io.cells import UNNAMED
+from pairlearn.io.item_files import IMAGES, SUFFIXES, list_files
+from pairlearn.io.sources import open_source
 from pairlearn_studio.project import Kind, Project, ProjectError
 
 MAX_TEXT_BYTES = 1 << 20

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.annotators import scale_of
-from pairlearn.annotators.crowd import Crowd
-from pairlearn.annotators.manner import Phrase, in_words
+from pairlearn.annotators import AnnotatorFinding, Annotators, findings
+from pairlearn.annotators.annotator import Phrase, in_words
 from pairlearn.columns import Floats
 from pairlearn.judgements import Judgements
+from pairlearn.judgements.answer_scale import scale_of
 from pairlearn_studio.records import Annotator, Known, Levels, StoredAnswer, nearly_agree
 
 ROUNDING = 1e-9
@@ -129,13 +129,53 @@ def _drift(s: Floats, c: Floats, seconds: Floats) -> Drift:
     return Drift(*change(s), *change(np.abs(c)), slower)
 
 
-def crowd_of(answers: Sequence[StoredAnswer]) -> Crowd:
-    """How everybody answers, people and models alike, learnt from the answers alone."""
+MANY_GUESSES = 0.15
+"""Share of guesses from which on an annotator deserves a look, as in `pairlearn check`."""
+
+
+@dataclass(frozen=True)
+class People:
+    """How annotators answer, people and models alike, and what is found about them."""
+
+    annotators: Annotators = field(default_factory=Annotators)
+    findings: tuple[AnnotatorFinding, ...] = ()
+
+    @property
+    def doubted(self) -> set[str]:
+        """Annotators who deserve a look."""
+        guessing = {
+            person.name
+            for person in self.annotators.people
+            if person.guesses - 2 * person.guesses_error > MANY_GUESSES
+        }
+        return guessing.union(*(finding.names for finding in self.findings))
+
+    def reliability(self) -> dict[str, float]:
+        """Weights for a mean of answers, with a mean of 1: inverse variances, less for guesses."""
+        people = self.annotators.people
+        trust = {p.name: (1 - p.guesses) / (float(p.noise.mean()) + 0.01) for p in people}
+        scale = sum(trust.values()) / max(len(trust), 1)
+        return {name: value / scale for name, value in trust.items()}
+
+    def phrases(self, name: str) -> list[Phrase]:
+        """Parts of a sentence about an annotator, as keys of the tables of translations."""
+        person = self.annotators.find(name)
+        if person is None:
+            return [("has too few answers to say", {})]
+        found = {finding.code for finding in self.findings if name in finding.names}
+        if "reversed-annotator" in found:
+            return [("has left and right exchanged", {})]
+        return person.phrases()
+
+
+def people_of(answers: Sequence[StoredAnswer]) -> People:
+    """How annotators answer, learnt from the answers alone."""
     columns = AnswerColumns([answer for answer in answers if not answer.cant_say])
     statements = {"similarity": columns.similarity, "difference": columns.difference}
     statements["preference"] = np.where(columns.preference == 0, np.nan, columns.preference)
     ends = np.stack([2 * columns.pair, 2 * columns.pair + 1], 1)
-    return Crowd.of(Judgements.from_columns(ends, statements, annotator=columns.annotator))
+    judged = Judgements.from_columns(ends, statements, annotator=columns.annotator)
+    return People(Annotators.learn(judged), tuple(findings(judged)))
 
 
 def group_by(answers: Iterable[StoredAnswer], name: str) -> dict[Any, list[StoredAnswer]]:

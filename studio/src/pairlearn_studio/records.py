@@ -246,7 +246,7 @@ class Answer:
         Chosen by the sender, once for each form: the same key again is the same delivery again.
         By default a new one.
     others : mapping of str to float
-        Values of other columns of statements (`pairlearn.kinds.columns`), such as a label.
+        Values of other columns of statements (`kinds.columns`), such as a label.
     level : str
         The chosen answer in words (`LEVELS`), if any.
     orders : tuple of (float, float)

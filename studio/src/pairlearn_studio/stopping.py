@@ -34,12 +34,12 @@ from numpy.typing import NDArray
 
 from pairlearn.atomic import replacing
 from pairlearn.columns import Floats
-from pairlearn.evaluation import AccuracyEstimate, estimate_accuracy
+from pairlearn.evaluation import Estimate, estimate_accuracy
+from pairlearn.io import TableError, read_items
 from pairlearn.labels import PairLabels
-from pairlearn.tables import TableError, read_items
 from pairlearn_studio.creating import describe_fit
 from pairlearn_studio.exchange import exportable, settled
-from pairlearn_studio.overview import AnswerColumns, crowd_of
+from pairlearn_studio.overview import AnswerColumns, people_of
 from pairlearn_studio.project import Project
 from pairlearn_studio.reader import StoreReader
 from pairlearn_studio.records import CERTAIN, StoredAnswer
@@ -100,8 +100,10 @@ def outlook(
         raise TooFewPairsError(f"{pairs} pairs have both numbers so far; {LEAST_PAIRS} are needed")
     x = _reduced(features)
 
-    def accuracy(z: Floats, labels: PairLabels) -> AccuracyEstimate:
-        return estimate_accuracy(z[:, 0], z[:, 1], labels, items=ends, confidence=CONFIDENCE)
+    def accuracy(z: Floats, labels: PairLabels) -> Estimate:
+        return estimate_accuracy(
+            z[:, 0], z[:, 1], labels, items=ends, confidence=CONFIDENCE
+        ).informed
 
     predicted = _out_of_fold(x, ends, stated, FOLDS)
     low, high = accuracy(predicted, stated), accuracy(predicted, certain)
@@ -204,9 +206,12 @@ def forecast_parts(store: StoreReader) -> Iterator[dict[str, Any]]:
 
     if features is not None:
         yield {"everybody": outlook_of(judged_pairs()), "needs": None}
-    crowd = crowd_of(store.answers())
-    doubted = {name for doubt in crowd.doubts() for name in doubt.names}
-    manners = {name: (crowd.phrases(name), name in doubted) for name in crowd.manners}
+    people = people_of(store.answers())
+    doubted = {*people.doubted}
+    manners = {
+        person.name: (people.phrases(person.name), person.name in doubted)
+        for person in people.annotators.people
+    }
     doubted |= {name for name, quality in store.quality(store.answers()).items() if quality.phrases}
     flagged = sorted(doubted - {author})
     yield {"manners": manners, "flagged": flagged}

@@ -15,6 +15,7 @@ from pairlearn_bench.data.dataset import as_features as as_features
 from pairlearn_bench.data.dataset import as_images as as_images
 from pairlearn_bench.data.dataset import content_digest as content_digest
 from pairlearn_bench.data.dataset import get_spec as get_spec
+from pairlearn_bench.data.dataset import register_dataset as register_dataset
 from pairlearn_bench.data.dataset import split as split
 from pairlearn_bench.data.dataset import split_indices as split_indices
 from pairlearn_bench.data.loading import DatasetNotFoundError as DatasetNotFoundError

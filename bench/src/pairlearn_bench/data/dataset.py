@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import hashlib
 import math
+import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -19,13 +20,13 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pairlearn_bench.data.sources import ImageArchive, OpenML, ScikitLearn
+from pairlearn_bench.data.sources import Arrays, ImageArchive, OpenML, ScikitLearn
 
 # Keeps this stream of random numbers apart from others started from the same seed.
 _SPLIT_STREAM = int.from_bytes(b"split", "big")
 
 
-Source: TypeAlias = OpenML | ImageArchive | ScikitLearn
+Source: TypeAlias = OpenML | ImageArchive | ScikitLearn | Callable[[], Arrays]
 Images: TypeAlias = Literal["proper", "published"]
 
 
@@ -55,8 +56,9 @@ class DatasetSpec:
     scale : float
         Divisor in :func:`as_features`: 255 for images; 1 for the tables of small integers,
         because the model normalises its input.
-    source : OpenML, ImageArchive, ScikitLearn or None
-        Where the data are published; None if they cannot be downloaded.
+    source : OpenML, ImageArchive, ScikitLearn, callable or None
+        Where the data are published, or a function that returns the arrays of the file; None if
+        there is only a file.
     digest : str or None
         :func:`content_digest` of the published content, or None when it is not known.
     epochs, batch_size, learning_rate, weight_decay, model
@@ -89,7 +91,7 @@ class DatasetSpec:
     learning_rate: float = 1e-3
     weight_decay: float = 1e-5
     batch_size: int = 256
-    model: Literal["mlp", "resnet34", "resnet32"] = "mlp"
+    model: str = "mlp"
     images: Images = "proper"
 
     @property
@@ -127,8 +129,35 @@ def _read_specs() -> Iterator[tuple[str, DatasetSpec]]:
         yield name, DatasetSpec(name=name, source=_SOURCES[kind](place), **entry)
 
 
-SPECS: Mapping[str, DatasetSpec] = MappingProxyType(dict(_read_specs()))
-"""Every benchmark by name, in the order of the paper's tables."""
+_SPECS = dict(_read_specs())
+_BUILT_IN = frozenset(_SPECS)
+PAPER_DATASETS: tuple[str, ...] = tuple(name for name in _SPECS if name != "digits")
+"""Those of the paper."""
+SPECS: Mapping[str, DatasetSpec] = MappingProxyType(_SPECS)
+"""Every benchmark by name, in the order of the paper's tables, then those that were registered."""
+
+
+def register_dataset(spec: DatasetSpec) -> DatasetSpec:
+    """Add a data set to `SPECS`; `load` and ``pairlearn bench … --datasets`` then know its name.
+
+    Raises
+    ------
+    ValueError
+        If a built-in data set has its name, or the name cannot be that of a file.
+
+    Examples
+    --------
+    >>> from dataclasses import replace
+    >>> large = replace(get_spec("digits"), name="large-digits", positive=(5, 6, 7, 8, 9))
+    >>> register_dataset(large) is get_spec("large-digits")
+    True
+    """
+    if spec.name in _BUILT_IN:
+        raise ValueError(f"data set {spec.name!r} is built in; choose another name")
+    if re.fullmatch(r"[\w-]+", spec.name) is None:
+        raise ValueError(f"name must be letters, digits, _ and -; got {spec.name!r}")
+    _SPECS[spec.name] = spec
+    return spec
 
 
 def get_spec(name: str) -> DatasetSpec:

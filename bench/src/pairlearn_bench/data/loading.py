@@ -103,6 +103,8 @@ def load(
     source = spec.source
     if isinstance(source, ScikitLearn):
         return _from_arrays(spec, source.arrays(), str(source))
+    if callable(source):  # which need not be known to the worker processes
+        return _from_arrays(replace(spec, source=None), source(), f"the source of {spec.name}")
     if source is None or not download:
         reason = "there is nowhere to download it from" if download else "download=False"
         raise DatasetNotFoundError(_what_to_do(spec, folders, reason))

@@ -17,7 +17,7 @@ from pairlearn.losses import make_loss
 from pairlearn.randomness import stream
 from pairlearn.risks import Risk, make_risk
 from pairlearn.style import BLUE, GREEN, GREY, ORANGE
-from pairlearn.training.trainer import at_most_threads
+from pairlearn.training.devices import at_most_threads
 from pairlearn_bench import bounds
 from pairlearn_bench.bounds import Form
 from pairlearn_bench.theory.rows import (

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import typer
-
-from pairlearn.cli.command import Output, as_options, command, register
-from pairlearn.cli.options import Count, OptionalCount, Seed, parse_names
-from pairlearn_studio.cli.ask import ask
-from pairlearn_studio.cli.exchange import backup, export, import_, label_studio, opened, restore
-from pairlearn_studio.cli.serve import demo, serve
-from pairlearn_studio.cli.steer import extend, pause, resume
+from pairlearn.cli.command import Command, Output, new_app
+from pairlearn.cli.options import Json, Seed, argument, option, parse_names
+from pairlearn_studio.cli import ask, exchange, serve, steer
+from pairlearn_studio.cli.exchange import ProjectFolder, opened
 
 if TYPE_CHECKING:
     from pairlearn_studio import Store
     from pairlearn_studio.overview import AnnotatorOverview
     from pairlearn_studio.records import Annotator
 
+app = new_app(
+    name="annotate",
+    help="Collect judgements of pairs from people and models.",
+    no_args_is_help=True,
+)
 ADDRESS = "http://127.0.0.1:8337"
 COLUMNS = (
     "don't fit: s and c that no posteriors produce; drift: mean s of the last third less that of "
@@ -27,96 +28,78 @@ COLUMNS = (
 )
 
 
-@dataclass(frozen=True)
-class Appearance:
-    """What annotators see, and what they are asked.
-
-    Parameters
-    ----------
-    overlap
-        Annotators of each pair.
-    models_count
-        Count models among these annotators. By default people judge every pair.
-    title
-        Title of the pages. [default: the names of the classes]
-    positive, negative
-        Names of the two classes. [default: positive, negative]
-    question_similarity, question_difference
-        In the annotator's words.
-    help_text
-        Help for annotators.
-    columns
-        Columns of a table to show, separated by commas. [default: all]
-    answers
-        graded: ten answers in words; each: how likely is each of the two; exact: similarity
-        and difference, as two numbers.
-    hide_ids
-        Do not show the ids of items to annotators.
-    positive_means, negative_means
-        Definitions of the classes, which annotators read first.
-    qualify
-        Share of the practice pairs that an annotator must get right before starting.
-    language
-        Language of the annotator's page.
-    """
-
-    overlap: Count = 1
-    models_count: bool = False
-    title: str = ""
-    positive: str = ""
-    negative: str = ""
-    question_similarity: str = ""
-    question_difference: str = ""
-    help_text: str = ""
-    columns: str = ""
-    answers: Literal["graded", "each", "exact"] = "graded"
-    hide_ids: bool = False
-    positive_means: str = ""
-    negative_means: str = ""
-    qualify: Annotated[float, typer.Option(min=0, max=1)] = 0.0
-    language: Literal["en", "de", "fr"] = "en"
-
-    def fields(self) -> dict[str, Any]:
-        """The options as fields of `pairlearn_studio.Project`."""
-        renamed = {"positive": "positive_name", "negative": "negative_name", "help_text": "help"}
-        values = vars(self) | {"columns": tuple(parse_names(self.columns))}
-        return {renamed.get(name, name): value for name, value in values.items()}
-
-
-@command("annotate init", Appearance)
+@app.command(cls=Command)
 def init(
-    appearance: Appearance,
-    project: Path,
-    items: Path,
+    project: Annotated[Path, argument("Folder to create; it must not exist.")],
+    items: Annotated[Path, argument("Table (.csv, .parquet), folder of images, or of texts.")],
     *,
-    pairs: OptionalCount = None,
-    annotators: str = "",
-    kind: Literal["table", "image", "text"] | None = None,
+    pairs: Annotated[int | None, option("Pairs to judge.", default="500", min=1)] = None,
+    annotators: Annotated[str, option("Names, separated by commas.", default=False)] = "",
+    kind: Annotated[
+        Literal["table", "image", "text"] | None,
+        option("Kind of the items, if a folder has several."),
+    ] = None,
+    overlap: Annotated[int, option("Annotators of each pair.", min=1)] = 1,
+    models_count: Annotated[
+        bool,
+        option(
+            "Count models among these annotators. By default people judge every pair.",
+            "--models-count",
+        ),
+    ] = False,
+    title: Annotated[str, option("Title of the pages.", default="the names of the classes")] = "",
+    positive: Annotated[str, option("Name of the positive class.", default="positive")] = "",
+    negative: Annotated[str, option("Name of the negative class.", default="negative")] = "",
+    question_similarity: Annotated[
+        str, option("The question in the annotator's words.", default=False)
+    ] = "",
+    question_difference: Annotated[
+        str, option("The question in the annotator's words.", default=False)
+    ] = "",
+    help_text: Annotated[str, option("Help for annotators.", default=False)] = "",
+    columns: Annotated[
+        str, option("Columns of a table to show, separated by commas.", default="all")
+    ] = "",
+    answers: Annotated[
+        Literal["graded", "each", "exact"],
+        option(
+            "graded: ten answers in words; each: how likely is each of the two; exact: "
+            "similarity and difference, as two numbers."
+        ),
+    ] = "graded",
+    hide_ids: Annotated[
+        bool, option("Do not show the ids of items to annotators.", "--hide-ids")
+    ] = False,
+    positive_means: Annotated[
+        str, option("Definition of the positive class, which annotators read.", default=False)
+    ] = "",
+    negative_means: Annotated[
+        str, option("Definition of the negative class, which annotators read.", default=False)
+    ] = "",
+    qualify: Annotated[
+        float,
+        option(
+            "Share of the practice pairs that an annotator must get right before starting.",
+            min=0,
+            max=1,
+        ),
+    ] = 0.0,
+    language: Annotated[
+        Literal["en", "de", "fr"], option("Language of the annotator's page.")
+    ] = "en",
     seed: Seed = 0,
-    address: str = ADDRESS,
+    address: Annotated[str, option("URL of the app.")] = ADDRESS,
+    as_json: Json = False,
 ) -> Output:
     """Make a project from items: the pairs to judge, the questions, an empty store.
-
-    Parameters
-    ----------
-    project
-        Folder to create; it must not exist.
-    items
-        Table (.csv, .parquet), folder of images, or of texts.
-    pairs
-        Pairs to judge. [default: 500]
-    annotators
-        Names, separated by commas.
-    kind
-        Kind of the items, if a folder has several.
-    address
-        URL of the app.
 
     For example:
       pairlearn annotate init pumps pumps.csv --pairs 300 --positive "will fail"
       pairlearn annotate init cats photos/ --overlap 2 --annotators ann,bob,cy
       pairlearn annotate init mails letters/ \\
         --question-similarity "Both angry, or neither?"
+
+    Exit codes: 0 done, 2 wrong request or unusable file.
     """  # noqa: D301
     from pairlearn_studio import Store
     from pairlearn_studio.changes import check_name
@@ -128,8 +111,13 @@ def init(
         if names.count(name) > 1:
             raise ValueError(f"--annotators names {name!r} twice: give everybody one name")
     made, token = create_project(
-        project, items, kind=kind, pairs=pairs, seed=seed, **appearance.fields()
-    )
+        project, items, kind=kind, pairs=pairs, seed=seed, overlap=overlap,
+        models_count=models_count, title=title, positive_name=positive, negative_name=negative,
+        question_similarity=question_similarity, question_difference=question_difference,
+        help=help_text, columns=tuple(parse_names(columns)), answers=answers, hide_ids=hide_ids,
+        positive_means=positive_means, negative_means=negative_means, qualify=qualify,
+        language=language,
+    )  # fmt: skip
     with Store.open(made) as store:
         added = store.add_annotators(names) if names else []
         count = len(store.items)
@@ -143,7 +131,7 @@ def init(
         "overlap": made.overlap,
         "supervisor": f"{address}/s/{token}",
         "links": links,
-        "fit": as_options(describe_fit(made)),
+        "fit": describe_fit(made),
     }
     text = [
         f"{made.folder}: {count:,} items, {made.plan.pairs:,} pairs, overlap {made.overlap}; "
@@ -165,41 +153,35 @@ def init(
     return Output(data, text, warnings=warnings)
 
 
-@command("annotate link")
+@app.command(cls=Command)
 def link(
-    project: Path,
-    names: list[str] | None = None,
+    project: ProjectFolder,
+    names: Annotated[list[str] | None, argument("Annotators: new ones, or see --renew.")] = None,
     *,
-    renew: bool = False,
-    supervisor: bool = False,
-    days: Annotated[float | None, typer.Option(min=0)] = None,
-    quota: OptionalCount = None,
-    address: str | None = None,
+    renew: Annotated[bool, option("New links for existing annotators.", "--renew")] = False,
+    supervisor: Annotated[bool, option("A new link for the supervisor.", "--supervisor")] = False,
+    days: Annotated[
+        float | None,
+        option("Days after which the links of annotators end.", default="never", min=0),
+    ] = None,
+    quota: Annotated[
+        int | None,
+        option("Most pairs that each new annotator judges.", default="no limit", min=1),
+    ] = None,
+    address: Annotated[str | None, option("URL of the app.", default="where it is served")] = None,
+    as_json: Json = False,
 ) -> Output:
     """Add annotators and print their links; each is shown once.
 
     Links begin with the address at which the project is served, or was last served. They end
     when they are renewed, with `retire`, or after --days.
 
-    Parameters
-    ----------
-    names
-        Annotators: new ones, or see --renew.
-    renew
-        New links for existing annotators.
-    supervisor
-        A new link for the supervisor.
-    days
-        Days after which the links of annotators end. [default: never]
-    quota
-        Most pairs that each new annotator judges. [default: no limit]
-    address
-        URL of the app. [default: where it is served]
-
     For example:
       pairlearn annotate link pumps ann bob
       pairlearn annotate link pumps ann --renew
       pairlearn annotate link pumps --supervisor --address https://studio.example
+
+    Exit codes: 0 done, 2 wrong request or unusable file.
     """
     from pairlearn_studio.changes import utc_time
     from pairlearn_studio.writer import served_at
@@ -223,29 +205,34 @@ def link(
     return Output(links, [f"{name}  {link}" for name, link in links.items()])
 
 
-@command("annotate known")
+@app.command(cls=Command)
 def known(
-    project: Path,
-    file: Path,
+    project: ProjectFolder,
+    file: Annotated[
+        Path,
+        argument(
+            "Table (.csv, .parquet) with the columns left, right and answer (such as “left "
+            "surely” or “alike”), and optionally use (example, practice or, by default, check) "
+            "and why."
+        ),
+    ],
     *,
-    share: Annotated[float, typer.Option(min=0.001, max=1)] = 0.05,
-    repeats: Annotated[float, typer.Option(min=0, max=1)] = 0.0,
+    share: Annotated[
+        float, option("Share of checks among the pairs that annotators judge.", min=0.001, max=1)
+    ] = 0.05,
+    repeats: Annotated[
+        float,
+        option("Share of repeats: pairs that they have judged already, swapped.", min=0, max=1),
+    ] = 0.0,
+    as_json: Json = False,
 ) -> Output:
     """Set the pairs whose answers are known, replacing those set before.
-
-    Parameters
-    ----------
-    file
-        Table (.csv, .parquet) with the columns left, right and answer (such as “left surely” or
-        “alike”), and optionally use (example, practice or, by default, check) and why.
-    share
-        Share of checks among the pairs that annotators judge.
-    repeats
-        Share of repeats: pairs that they have judged already, the other way round.
 
     For example:
       pairlearn annotate known pumps known.csv
       pairlearn annotate known pumps known.csv --share 0.1
+
+    Exit codes: 0 done, 2 wrong request or unusable file.
     """
     from pairlearn_studio import Store
     from pairlearn_studio.items import read_columns
@@ -266,17 +253,17 @@ def known(
     return Output(counts, [f"{changed.path}: {text}; restart a running server to use them"])
 
 
-@command("annotate retire", has_json=False)
-def retire(project: Path, names: list[str]) -> None:
+@app.command(cls=Command)
+def retire(
+    project: ProjectFolder,
+    names: Annotated[list[str], argument("Annotators.")],
+) -> None:
     """Retire annotators: their answers stay, their open pairs go to the others.
-
-    Parameters
-    ----------
-    names
-        Annotators.
 
     For example:
       pairlearn annotate retire pumps bob
+
+    Exit codes: 0 done, 2 wrong request or unusable file.
     """
     with opened(project) as store:
         people = [_find(store, name) for name in dict.fromkeys(names)]
@@ -287,8 +274,12 @@ def retire(project: Path, names: list[str]) -> None:
             store.retire(who.id)
 
 
-@command("annotate status")
-def status(project: Path) -> Output:
+@app.command(cls=Command)
+def status(
+    project: ProjectFolder,
+    *,
+    as_json: Json = False,
+) -> Output:
     """Show the progress of a project, how its annotators work, and the stored forecast.
 
     The forecast and how annotators answer are learnt while the project is served.
@@ -296,8 +287,10 @@ def status(project: Path) -> Output:
     For example:
       pairlearn annotate status pumps
       pairlearn annotate status pumps --json | jq '.annotators[] | .words'
+
+    Exit codes: 0 done, 2 wrong request or unusable file.
     """
-    from pairlearn.annotators.manner import in_words
+    from pairlearn.annotators.annotator import in_words
     from pairlearn_studio.overview import AnswerColumns, krippendorff_alpha
     from pairlearn_studio.stored_forecast import read_forecast
 
@@ -406,13 +399,5 @@ def _find(store: Store, name: str) -> Annotator:
     return annotators[name]
 
 
-app = register(
-    typer.Typer(
-        name="annotate",
-        help="Collect judgements of pairs from people and models.",
-        no_args_is_help=True,
-        add_completion=False,
-    ),
-    *(init, known, serve, demo, link, retire, status),
-    *(extend, pause, resume, backup, restore, export, import_, label_studio, ask),
-)
+for part in (serve, steer, exchange, ask):
+    app.add_typer(part.app)

@@ -12,12 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import typer
-
-from pairlearn.cli.command import INTERRUPTED, Output, command
-from pairlearn.cli.options import OptionalCount
+from pairlearn.cli.command import INTERRUPTED, Command, Output, new_app
+from pairlearn.cli.options import Json, Quiet, option
 from pairlearn.progress import bar
-from pairlearn_studio.cli.exchange import opened
+from pairlearn_studio.cli.exchange import ProjectFolder, opened
 
 if TYPE_CHECKING:
     from pairlearn_studio.ask import AnswerCache, Budget, ChatEndpoint, Pace
@@ -26,57 +24,26 @@ if TYPE_CHECKING:
 
 FAILED, LIMITED = 1, 3
 CACHE = "model-answers.sqlite"
-Price = Annotated[float, typer.Option(min=0)]
+app = new_app()
 
 
 @dataclass(frozen=True)
 class Asking:
-    """The model to ask: a function, or a model at an endpoint.
+    """The model to ask: a function, or a model at an endpoint."""
 
-    Parameters
-    ----------
-    model
-        A Python function, as module:function.
-    endpoint
-        Base URL of the chat protocol, such as https://…/v1.
-    model_name
-        The model at the endpoint.
-    key_env
-        Environment variable with the endpoint's key.
-    per
-        Ask about each pair, in both orders; or about each item once, which costs less.
-    one_order
-        Ask about each pair in one order only: half the cost, and the position bias stays.
-    way
-        How answers are read: from the probabilities of tokens, from probabilities that the model
-        states, or from several samples. [default: the first that works]
-    samples
-        Replies to each question, if answers are read from samples.
-    answer_tokens
-        Most tokens of a reply that is not one word, thinking included.
-    least_mass
-        Below this probability of recognised answers, a pair is skipped.
-    timeout
-        Seconds for one request.
-    retries
-        How often a failed request is sent again.
-    plain_http
-        Allow http:// beyond this machine.
-    """
-
-    model: str | None = None
-    endpoint: str | None = None
-    model_name: str | None = None
-    key_env: str | None = None
-    per: Literal["pair", "item"] = "pair"
-    one_order: bool = False
-    way: Literal["logprobs", "stated", "samples"] | None = None
-    samples: Annotated[int, typer.Option(min=1, max=100)] = 5
-    answer_tokens: Annotated[int, typer.Option(min=1)] = 2000
-    least_mass: Annotated[float, typer.Option(min=0, max=1)] = 0.5
-    timeout: float = 60.0
-    retries: Annotated[int, typer.Option(min=0, max=20)] = 4
-    plain_http: bool = False
+    model: str | None
+    endpoint: str | None
+    model_name: str | None
+    key_env: str | None
+    per: Literal["pair", "item"]
+    one_order: bool
+    way: Literal["logprobs", "stated", "samples"] | None
+    samples: int
+    answer_tokens: int
+    least_mass: float
+    timeout: float
+    retries: int
+    plain_http: bool
 
     def check(self) -> None:
         """Refuse contradicting options."""
@@ -84,9 +51,9 @@ class Asking:
             raise ValueError("give either --model module:function or --endpoint URL")
         if self.endpoint is not None and self.model_name is None:
             raise ValueError("--endpoint needs --model-name, as the endpoint calls the model")
-        for option, value in (("--model-name", self.model_name), ("--key-env", self.key_env)):
+        for name, value in (("--model-name", self.model_name), ("--key-env", self.key_env)):
             if self.endpoint is None and value is not None:
-                raise ValueError(f"{option} goes with --endpoint")
+                raise ValueError(f"{name} goes with --endpoint")
 
     def open_endpoint(self, cache: AnswerCache, budget: Budget, pace: Pace) -> ChatEndpoint:
         """The endpoint, with the key from its environment variable."""
@@ -121,25 +88,71 @@ class Asking:
         return ask.by_items(model, view)
 
 
-@command(
-    "annotate ask",
-    Asking,
-    quiet="Print nothing.",
-    exits="0 all judged or skipped, 1 the model failed, 3 a limit was reached",
-)
+@app.command(cls=Command)
 def ask(
-    asking: Asking,
-    project: Path,
+    project: ProjectFolder,
     *,
-    name: str | None = None,
-    pairs: OptionalCount = None,
-    max_requests: Annotated[int | None, typer.Option(min=0)] = None,
-    max_cost: Annotated[float | None, typer.Option(min=0)] = None,
-    price_in: Price = 0.0,
-    price_out: Price = 0.0,
-    rpm: float | None = None,
-    concurrent: Annotated[int | None, typer.Option(min=1, max=256)] = None,
-    cache: Path | None = None,
+    model: Annotated[str | None, option("A Python function, as module:function.")] = None,
+    endpoint: Annotated[
+        str | None, option("Base URL of the chat protocol, such as https://…/v1.")
+    ] = None,
+    model_name: Annotated[str | None, option("The model at the endpoint.")] = None,
+    key_env: Annotated[str | None, option("Environment variable with the endpoint's key.")] = None,
+    per: Annotated[
+        Literal["pair", "item"],
+        option("Ask about each pair, in both orders; or about each item once, which costs less."),
+    ] = "pair",
+    one_order: Annotated[
+        bool,
+        option(
+            "Ask about each pair in one order only: half the cost, and the position bias stays.",
+            "--one-order",
+        ),
+    ] = False,
+    way: Annotated[
+        Literal["logprobs", "stated", "samples"] | None,
+        option(
+            "How answers are read: from the probabilities of tokens, from probabilities that the "
+            "model states, or from several samples.",
+            default="the first that works",
+        ),
+    ] = None,
+    samples: Annotated[
+        int, option("Replies to each question, if answers are read from samples.", min=1, max=100)
+    ] = 5,
+    answer_tokens: Annotated[
+        int, option("Most tokens of a reply that is not one word, thinking included.", min=1)
+    ] = 2000,
+    least_mass: Annotated[
+        float,
+        option("Below this probability of recognised answers, a pair is skipped.", min=0, max=1),
+    ] = 0.5,
+    timeout: Annotated[float, option("Seconds for one request.")] = 60.0,
+    retries: Annotated[int, option("How often a failed request is sent again.", min=0, max=20)] = 4,
+    plain_http: Annotated[
+        bool, option("Allow http:// beyond this machine.", "--plain-http")
+    ] = False,
+    name: Annotated[str | None, option("Name of the annotator.", default="the model's")] = None,
+    pairs: Annotated[int | None, option("Pairs to judge in this run, at most.", min=1)] = None,
+    max_requests: Annotated[
+        int | None, option("Requests in this run, at most, without those sent again.", min=0)
+    ] = None,
+    max_cost: Annotated[
+        float | None, option("Cost of this run, at most; needs prices.", min=0)
+    ] = None,
+    price_in: Annotated[float, option("Price of a million prompt tokens.", min=0)] = 0.0,
+    price_out: Annotated[float, option("Price of a million answer tokens.", min=0)] = 0.0,
+    rpm: Annotated[float | None, option("Requests per minute, at most.")] = None,
+    concurrent: Annotated[
+        int | None,
+        option("Requests at a time.", default="4, and 1 for a function", min=1, max=256),
+    ] = None,
+    cache: Annotated[
+        Path | None,
+        option("File that keeps the answers.", default="PROJECT/model-answers.sqlite"),
+    ] = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
 ) -> Output:
     """Have a model judge the pairs of a project, as one of its annotators.
 
@@ -147,27 +160,6 @@ def ask(
     are kept, and no question that an endpoint answered is asked again. A pair that the model
     refuses or whose answer is not understood is skipped and listed. People still judge every
     pair, unless the project counts models (init --models-count).
-
-    Parameters
-    ----------
-    name
-        Name of the annotator. [default: the model's]
-    pairs
-        Pairs to judge in this run, at most.
-    max_requests
-        Requests in this run, at most, without those sent again.
-    max_cost
-        Cost of this run, at most; needs prices.
-    price_in
-        Price of a million prompt tokens.
-    price_out
-        Price of a million answer tokens.
-    rpm
-        Requests per minute, at most.
-    concurrent
-        Requests at a time. [default: 4, and 1 for a function]
-    cache
-        File that keeps the answers. [default: PROJECT/model-answers.sqlite]
 
     A function judges pairs or, with --per item, items. None means “can't say”.
       f(left, right) -> (similarity, difference)
@@ -186,14 +178,21 @@ def ask(
       pairlearn annotate ask pumps --model-name large \\
         --endpoint https://api.example.com/v1 --key-env API_KEY --per item \\
         --rpm 60 --max-cost 2 --price-in 0.15 --price-out 0.6
+
+    Exit codes: 0 all judged or skipped, 1 the model failed, 2 wrong request or unusable file,
+    3 a limit was reached.
     """  # noqa: D301
     from pairlearn_studio.ask import AnswerCache, Budget, Pace, Seat, fill
 
+    asking = Asking(
+        model, endpoint, model_name, key_env, per, one_order, way, samples, answer_tokens,
+        least_mass, timeout, retries, plain_http,
+    )  # fmt: skip
     asking.check()
     budget = Budget(
         max_requests=max_requests, max_cost=max_cost, price_in=price_in, price_out=price_out
     )
-    pace, endpoint = Pace(rpm), None
+    pace, chat = Pace(rpm), None
     who = name or asking.model_name or str(asking.model)
     with ExitStack() as open_files:
         store = open_files.enter_context(opened(project))
@@ -201,24 +200,24 @@ def ask(
         open_pairs = seat.open_pairs()
         if asking.endpoint is not None:
             answers = open_files.enter_context(AnswerCache(cache or project / CACHE))
-            endpoint = asking.open_endpoint(answers, budget, pace)
-        judge = asking.judge(store, endpoint, budget, pace)
+            chat = asking.open_endpoint(answers, budget, pace)
+        judge = asking.judge(store, chat, budget, pace)
         chosen = open_pairs if pairs is None else open_pairs[:pairs]
         with bar("judging", len(chosen)) as progress:
             filled = fill(
                 chosen, judge, seat.keep, seat.skip,
-                concurrent=concurrent or (4 if endpoint else 1), proven=seat.proven,
+                concurrent=concurrent or (4 if chat else 1), proven=seat.proven,
                 stop=pace.stop, progress=progress or (lambda done: None),
             )  # fmt: skip
     report = {
         "annotator": who,
         "per": asking.per,
-        "way": None if endpoint is None else endpoint.way,
+        "way": None if chat is None else chat.way,
         **filled.summary(),
         "left": len(open_pairs) - filled.done,
         "requests": budget.requests,
-        "cached": 0 if endpoint is None else endpoint.cached,
-        "retried": 0 if endpoint is None else endpoint.retried,
+        "cached": 0 if chat is None else chat.cached,
+        "retried": 0 if chat is None else chat.retried,
         "prompt_tokens": budget.prompt_tokens,
         "completion_tokens": budget.completion_tokens,
         "cost": budget.spent,

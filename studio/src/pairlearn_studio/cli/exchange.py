@@ -5,18 +5,32 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from pairlearn.cli.command import Output, command, counted
-from pairlearn.cli.options import Reading, check_absent, check_new_file, in_file, parse_names
+from pairlearn.cli.command import Command, Output, counted, new_app
+from pairlearn.cli.options import (
+    DifferenceMeans,
+    DifferenceScale,
+    Force,
+    Json,
+    SimilarityScale,
+    argument,
+    check_absent,
+    check_new_file,
+    option,
+    parse_names,
+)
+from pairlearn.cli.reading import Reading, in_file
 
 if TYPE_CHECKING:
-    from pairlearn.annotators.crowd import Crowd
     from pairlearn_studio import Store, StoredAnswer
     from pairlearn_studio.exchange import PreferenceMeaning, Statement
+    from pairlearn_studio.overview import People
 
+app = new_app()
+ProjectFolder = Annotated[Path, argument("The project's folder.")]
 OLD_LINKS = (
     "the links are those of the backup: one that was renewed or ended since opens again; "
     "`pairlearn annotate link --renew` or `retire` ends it"
@@ -30,14 +44,26 @@ def opened(project: Path) -> Store:
     return Store.open(Project.load(project))
 
 
-@command("annotate export")
+@app.command(cls=Command)
 def export(
-    project: Path,
-    out: Path,
+    project: ProjectFolder,
+    out: Annotated[
+        Path,
+        argument(
+            "Table of pairs to write: .csv or .parquet; or .jsonl, every answer with its note, "
+            "seconds and time, also “can't say”."
+        ),
+    ],
     *,
-    aggregate: Literal["mean", "median", "reliability"] | None = None,
-    without: str = "",
-    force: bool = False,
+    aggregate: Annotated[
+        Literal["mean", "median", "reliability"] | None,
+        option("One row per pair instead of one per judgement."),
+    ] = None,
+    without: Annotated[
+        str, option("Annotators whose answers are left out, such as ann,bob.", default=False)
+    ] = "",
+    force: Force = False,
+    as_json: Json = False,
 ) -> Output:
     """Write the judgements as a table of pairs, which check and fit read.
 
@@ -46,24 +72,16 @@ def export(
     numbers. Answers to known and repeated pairs are left out; where the supervisor settled
     a pair, that answer replaces the others.
 
-    Parameters
-    ----------
-    out
-        Table of pairs to write: .csv or .parquet; or .jsonl, every answer with its note,
-        seconds and time, also “can't say”.
-    aggregate
-        One row per pair instead of one per judgement.
-    without
-        Annotators whose answers are left out, such as ann,bob.
-
     For example:
       pairlearn annotate export pumps pairs.csv
       pairlearn annotate export pumps pairs.parquet --aggregate reliability
       pairlearn annotate export pumps pairs.csv --without bob
+
+    Exit codes: 0 done, 2 wrong request or unusable file.
     """
     from pairlearn.atomic import replacing
     from pairlearn_studio import exchange
-    from pairlearn_studio.overview import crowd_of
+    from pairlearn_studio.overview import people_of
 
     check_new_file(out, "pairs", (".csv", ".parquet", ".jsonl"), inputs=[], force=force)
     as_lines = out.suffix.lower() == ".jsonl"
@@ -81,24 +99,24 @@ def export(
             file.writelines(exchange.answer_lines(kept, asked, author))
     else:
         exported.write(out)
-    crowd = crowd_of(answers if aggregate else [])
+    people = people_of(answers if aggregate else [])
     data: dict[str, Any] = {
         "file": str(out),
         "rows": len(kept) if as_lines else len(exported.table),
         "cant_say": exported.cant_say,
         "undecided": exported.undecided,
         "infeasible": exported.infeasible,
-        "reliability": crowd.weights() if aggregate == "reliability" else {},
+        "reliability": people.reliability() if aggregate == "reliability" else {},
         "mixed_in": mixed_in,
         "overruled": len(kept) - len(answers),
         "answers": asked,
         "levels": levels if asked == "graded" else {},
     }
     numbers = sum(map(exchange.in_numbers, answers)) if asked == "graded" else 0
-    warnings = [*_doubts(crowd, aggregate)]
+    warnings = [*_doubts(people, aggregate)]
     text = [_export_summary(data, numbers)]
-    text += _reliabilities(crowd) if aggregate == "reliability" else []
-    return Output(data | {"warnings": warnings}, text, warnings=warnings)
+    text += _reliabilities(people) if aggregate == "reliability" else []
+    return Output(data, text, warnings=warnings)
 
 
 def _without(answers: list[StoredAnswer], names: str) -> list[StoredAnswer]:
@@ -126,66 +144,49 @@ def _export_summary(data: dict[str, Any], numbers: int) -> str:
     return line.format(numbers=numbers, **data)
 
 
-def _doubts(crowd: Crowd, rule: str | None) -> Iterator[str]:
-    """Warnings about annotators whom `status` marks, as far as the rule does not see to them."""
-    doubts = {doubt.code: doubt for doubt in crowd.doubts()}
-    if rivals := doubts.pop("rival-annotators", None):
-        yield (
-            f"annotators contradict each other, and either side could be right: {rivals.words}. "
-            "They count the same; look at some of these pairs yourself, or have other people "
-            "judge them"
-        )
-    if contrary := doubts.pop("contrary-annotators", None):
-        yield (
-            f"somebody has left and right exchanged: {contrary.words}. Ask who, and leave them "
-            "out (--without)"
-        )
-    if copied := doubts.pop("copied-annotator", None):
-        without = shlex.quote(",".join(copied.names))
-        yield f"{copied.words}. The {rule} counts both: --without {without} leaves the copies out"
-    names = [*dict.fromkeys(name for doubt in doubts.values() for name in doubt.names)]
+def _doubts(people: People, rule: str | None) -> Iterator[str]:
+    """Warnings about annotators whom `status` marks."""
+    yield from (finding.sentence for finding in people.findings)
+    named = {name for finding in people.findings for name in finding.names}
+    names = sorted(people.doubted - named)
     if names and rule != "reliability":
+        words = "; ".join(f"{name}: {people.annotators.describe(name)}" for name in names)
         yield (
-            f"{crowd.described(names)}. The {rule} counts these answers like all others: "
-            "--aggregate reliability counts them less, --without "
-            f"{shlex.quote(','.join(names))} leaves them out"
+            f"{words}. The {rule} counts these answers like all others: --aggregate reliability "
+            f"counts them less, --without {shlex.quote(','.join(names))} leaves them out"
         )
 
 
-def _reliabilities(crowd: Crowd) -> Iterator[str]:
-    from pairlearn.annotators.crowd import KNOWN
-
-    doubted = {name for doubt in crowd.doubts() for name in doubt.names}
-    for name, weight in crowd.weights().items():
-        note = f"; {crowd.words(name)}" if name in doubted else ""
-        if crowd.manners[name].answers < KNOWN:
-            note = f" (under {KNOWN} answers, drawn towards the mean)"
+def _reliabilities(people: People) -> Iterator[str]:
+    for name, weight in people.reliability().items():
+        note = f"; {people.annotators.describe(name)}" if name in people.doubted else ""
         yield f"  reliability of {name}: {weight:.2f}{note}"
 
 
-@command("annotate import", Reading)
+@app.command("import", cls=Command)
 def import_(
-    reading: Reading,
-    project: Path,
-    file: Path,
+    project: ProjectFolder,
+    file: Annotated[Path, argument("Table of pairs (.csv, .parquet), or Label Studio's .json.")],
     *,
-    annotator: str | None = None,
-    preference_column: str | None = None,
-    preference_means: Literal["ties-half", "given-different", "side-only"] | None = None,
+    annotator: Annotated[
+        str | None, option("Name of the annotator, if the table has none.")
+    ] = None,
+    preference_column: Annotated[
+        str | None, option("Column of P(right is better), with --preference-means.")
+    ] = None,
+    preference_means: Annotated[
+        Literal["ties-half", "given-different", "side-only"] | None,
+        option(
+            "ties-half: c = 2P − 1; given-different: c = (1 − s)(2P − 1), as Bradley-Terry; "
+            "side-only: which one, not by how much."
+        ),
+    ] = None,
+    similarity_scale: SimilarityScale = None,
+    difference_scale: DifferenceScale = None,
+    difference_means: DifferenceMeans = None,
+    as_json: Json = False,
 ) -> Output:
     """Import judgements made elsewhere: all of a file or nothing.
-
-    Parameters
-    ----------
-    file
-        Table of pairs (.csv, .parquet), or Label Studio's .json.
-    annotator
-        Name of the annotator, if the table has none.
-    preference_column
-        Column of P(right is better), with --preference-means.
-    preference_means
-        ties-half: c = 2P − 1; given-different: c = (1 − s)(2P − 1), as Bradley-Terry;
-        side-only: which one, not by how much.
 
     For example:
       pairlearn annotate import pumps judged.csv --annotator ann
@@ -194,6 +195,8 @@ def import_(
         --preference-column p --preference-means ties-half
       pairlearn annotate import pumps survey.csv --annotator ann \\
         --similarity-scale 1,5
+
+    Exit codes: 0 done, 2 wrong request or unusable file.
     """  # noqa: D301
     from pairlearn_studio.exchange import import_judgements
 
@@ -202,6 +205,7 @@ def import_(
             "--preference-column and --preference-means go together: what a probability of "
             "“better” says about classes is never guessed"
         )
+    reading = Reading(similarity_scale, difference_scale, difference_means)
     with opened(project) as store, in_file(file):
         rows, left_out = _read(file, annotator, preference_column, preference_means, reading)
         count = import_judgements(store, rows)
@@ -217,23 +221,26 @@ def import_(
     return Output(data, text)
 
 
-@command("annotate label-studio")
+@app.command(cls=Command)
 def label_studio(
-    project: Path, out: Path, *, prefix: str = "/data/local-files/?d=", force: bool = False
+    project: ProjectFolder,
+    out: Annotated[Path, argument("Folder for config.xml and tasks.json.")],
+    *,
+    prefix: Annotated[
+        str,
+        option("Prefix of the URLs of images; by default that of Label Studio's local storage."),
+    ] = "/data/local-files/?d=",
+    force: Force = False,
+    as_json: Json = False,
 ) -> Output:
     """Write a labelling config and tasks for Label Studio; import reads its exports.
-
-    Parameters
-    ----------
-    out
-        Folder for config.xml and tasks.json.
-    prefix
-        Prefix of the URLs of images; by default that of Label Studio's local storage.
 
     For example:
       pairlearn annotate label-studio pumps studio/
       pairlearn annotate label-studio cats studio/ \\
         --prefix https://files.example/cats/
+
+    Exit codes: 0 done, 2 wrong request or unusable file.
     """  # noqa: D301
     from pairlearn_studio.label_studio import write_label_studio
 
@@ -244,22 +251,30 @@ def label_studio(
     return Output(names, names)
 
 
-@command("annotate backup")
-def backup(project: Path, out: Path | None = None) -> Output:
+@app.command(cls=Command)
+def backup(
+    project: ProjectFolder,
+    out: Annotated[
+        Path | None,
+        argument(
+            "File to write; its folder is created if needed.",
+            show_default="one in PROJECT/backups",
+        ),
+    ] = None,
+    *,
+    as_json: Json = False,
+) -> Output:
     """Copy the answers into one file, also while people are answering.
 
     Do not copy answers.sqlite instead: the last answers may still be in its log. The backup
     is verified after writing. Every 200 answers a snapshot is taken automatically; the last
     three are in PROJECT/backups, too.
 
-    Parameters
-    ----------
-    out
-        File to write; its folder is created if needed. [default: one in PROJECT/backups]
-
     For example:
       pairlearn annotate backup pumps
       pairlearn annotate backup pumps /media/disk/pumps.sqlite
+
+    Exit codes: 0 done, 2 wrong request or unusable file.
     """
     from pairlearn_studio import Project
     from pairlearn_studio.writer import back_up
@@ -268,21 +283,23 @@ def backup(project: Path, out: Path | None = None) -> Output:
     return Output({"file": path, "answers": answers}, [f"{path}: {answers:,} answers, checked"])
 
 
-@command("annotate restore")
-def restore(project: Path, source: Path | None = None) -> Output:
+@app.command(cls=Command)
+def restore(
+    project: ProjectFolder,
+    source: Annotated[Path | None, argument("The backup.", show_default="the newest one")] = None,
+    *,
+    as_json: Json = False,
+) -> Output:
     """Replace the answers by those of a backup; the current ones are kept in another file.
 
     Links stay as they are, also those of people who joined, got a new link or retired since.
     Stop the server first.
 
-    Parameters
-    ----------
-    source
-        The backup. [default: the newest one]
-
     For example:
       pairlearn annotate restore pumps
       pairlearn annotate restore pumps /media/disk/pumps.sqlite
+
+    Exit codes: 0 done, 2 wrong request or unusable file.
     """
     from pairlearn_studio import Project, Store, writer
 

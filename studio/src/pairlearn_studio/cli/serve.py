@@ -10,52 +10,63 @@ from typing import Annotated, Literal
 
 import typer
 
-from pairlearn.cli.command import command
+from pairlearn.cli.command import Command, new_app
+from pairlearn.cli.options import argument, option
 from pairlearn.extras import missing_extra
 
+app = new_app()
+Port = Annotated[int, option("Port to listen at.", min=1, max=65535)]
 
-@command("annotate serve", has_json=False, exits="0 ended by an interrupt")
+
+@app.command(cls=Command)
 def serve(
-    projects: list[Path],
+    projects: Annotated[list[Path], argument("Folders; each is served below its own name.")],
     *,
-    host: str = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=1, max=65535)] = 8337,
-    public: bool = False,
-    url: str | None = None,
-    webhook: str | None = None,
-    webhook_key_env: str | None = None,
-    trusted_proxy: list[str] | None = None,
-    log_level: Literal["debug", "info", "warning", "error"] = "warning",
-    log_json: bool = False,
-    show: Annotated[bool, typer.Option("--open")] = False,
+    host: Annotated[str, option("Address to listen at.")] = "127.0.0.1",
+    port: Port = 8337,
+    public: Annotated[
+        bool,
+        option(
+            "Let other machines reach it; links stay secret. A public address needs a proxy.",
+            "--public",
+        ),
+    ] = False,
+    url: Annotated[
+        str | None,
+        option(
+            "Address that people use, such as https://studio.example or, below a path, "
+            "https://example.org/studio.",
+            default="where it listens",
+        ),
+    ] = None,
+    webhook: Annotated[
+        str | None,
+        option("Address that is sent a JSON object when all pairs of a project are answered."),
+    ] = None,
+    webhook_key_env: Annotated[
+        str | None,
+        option("Environment variable with the key that signs what the webhook is sent."),
+    ] = None,
+    trusted_proxy: Annotated[
+        list[str] | None,
+        option("Address of a proxy whose X-Forwarded-For is believed; may be given several times."),
+    ] = None,
+    log_level: Annotated[
+        Literal["debug", "info", "warning", "error"],
+        option("Least level that is logged; info logs requests."),
+    ] = "warning",
+    log_json: Annotated[bool, option("Log lines of JSON.", "--log-json")] = False,
+    show: Annotated[
+        bool,
+        option(
+            "Also print temporary links, which end with the server, and open the supervisor's.",
+            "--open",
+        ),
+    ] = False,
 ) -> None:
     """Serve the web app, to this machine only unless --public is given.
 
     A project has one server at a time; all other commands can run next to it.
-
-    Parameters
-    ----------
-    projects
-        Folders; each is served below its own name.
-    host
-        Address to listen at.
-    public
-        Let other machines reach it; links stay secret. A public address needs a proxy.
-    url
-        Address that people use, such as https://studio.example or, below a path,
-        https://example.org/studio. [default: where it listens]
-    webhook
-        Address that is sent a JSON object when all pairs of a project are answered.
-    webhook_key_env
-        Environment variable with the key that signs what the webhook is sent.
-    trusted_proxy
-        Address of a proxy whose X-Forwarded-For is believed; may be given several times.
-    log_level
-        Least level that is logged; info logs requests.
-    log_json
-        Log lines of JSON.
-    show
-        Also print temporary links, which end with the server, and open the supervisor's.
 
     For example:
       pairlearn annotate serve pumps
@@ -63,6 +74,8 @@ def serve(
       pairlearn annotate serve pumps valves --webhook https://ci.example/judged
       pairlearn annotate serve pumps --host 0.0.0.0 --public \\
         --url https://studio.example
+
+    Exit codes: 0 ended by an interrupt, 2 wrong request or unusable file.
     """  # noqa: D301
     from pairlearn_studio import Project
 
@@ -105,24 +118,23 @@ def _print_links(links: dict[str, str]) -> None:
         typer.echo(f"  {name}  {link}", err=True)
 
 
-@command("annotate demo", has_json=False, exits="0 ended by an interrupt")
+@app.command(cls=Command)
 def demo(
-    project: Path = Path("studio-demo"),
+    project: Annotated[Path, argument("Folder to make; an existing one is served again.")] = Path(
+        "studio-demo"
+    ),
     *,
-    port: Annotated[int, typer.Option(min=1, max=65535)] = 8337,
-    show: Annotated[bool, typer.Option("--open/--no-open")] = True,
+    port: Port = 8337,
+    show: Annotated[
+        bool, option("Open the annotator's page in the browser.", "--open/--no-open")
+    ] = True,
 ) -> None:
     """Try the studio: judge handwritten digits, with definitions, practice and known pairs.
 
-    Parameters
-    ----------
-    project
-        Folder to make; an existing one is served again.
-    show
-        Open the annotator's page in the browser.
-
     For example:
       pairlearn annotate demo
+
+    Exit codes: 0 ended by an interrupt, 2 wrong request or unusable file.
     """
     from pairlearn_studio import Store
     from pairlearn_studio.creating import make_demo

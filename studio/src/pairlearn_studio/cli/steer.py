@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
-import typer
+from pairlearn.cli.command import Command, Output, new_app
+from pairlearn.cli.options import Json, option
+from pairlearn_studio.cli.exchange import ProjectFolder, opened
 
-from pairlearn.cli.command import Output, command
-from pairlearn_studio.cli.exchange import opened
+app = new_app()
 
 
-@command("annotate extend")
-def extend(project: Path, *, pairs: Annotated[int, typer.Option(min=1)] = 50) -> Output:
+@app.command(cls=Command)
+def extend(
+    project: ProjectFolder,
+    *,
+    pairs: Annotated[int, option("Pairs to add.", min=1)] = 50,
+    as_json: Json = False,
+) -> Output:
     """Add random pairs to a project, also while people are answering.
 
     New pairs go to the annotators with the fewest; nothing that was assigned before moves.
 
-    Parameters
-    ----------
-    pairs
-        Pairs to add.
-
     For example:
       pairlearn annotate extend pumps --pairs 50
+
+    Exit codes: 0 done, 2 wrong request or unusable file.
     """
     with opened(project) as store:
         planned = store.extend(pairs)
@@ -31,23 +33,27 @@ def extend(project: Path, *, pairs: Annotated[int, typer.Option(min=1)] = 50) ->
     return Output(data, [f"{project}: {pairs:,} pairs added, {planned:,} in all"])
 
 
-@command("annotate pause", has_json=False)
-def pause(project: Path) -> None:
+@app.command(cls=Command)
+def pause(project: ProjectFolder) -> None:
     """Give annotators no further pairs; the pair that they are judging is still stored.
 
     For example:
       pairlearn annotate pause pumps
+
+    Exit codes: 0 done, 2 wrong request or unusable file.
     """
     with opened(project) as store:
         store.pause(True)
 
 
-@command("annotate resume", has_json=False)
-def resume(project: Path) -> None:
+@app.command(cls=Command)
+def resume(project: ProjectFolder) -> None:
     """Continue a project that was paused.
 
     For example:
       pairlearn annotate resume pumps
+
+    Exit codes: 0 done, 2 wrong request or unusable file.
     """
     with opened(project) as store:
         store.pause(False)

@@ -20,7 +20,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.templating import Jinja2Templates
 
-from pairlearn.annotators.manner import Phrase, in_words
+from pairlearn.annotators.annotator import Phrase, in_words
 from pairlearn_studio.exchange import answer_lines, export_table, exportable, settled
 from pairlearn_studio.judges import order_effects
 from pairlearn_studio.overview import AnswerColumns, format_number, group_by, krippendorff_alpha

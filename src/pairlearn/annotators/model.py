@@ -1,0 +1,459 @@
+"""All annotators of a table under one model, learnt by expectation maximisation.
+
+The model is that of Dawid and Skene (1979) with answers that are numbers. There, behind every
+question stands a true class, and each annotator has a confusion matrix; here, behind every pair
+stand two true posteriors r and r', and each annotator three habits. The honest answer is
+
+    s = rr' + (1 − r)(1 − r'),   c = r' − r .
+
+Annotator j, asked about a pair,
+
+- **guesses** with probability ε_j: an answer that is uniform on the scales, or one that belongs to
+  another pair;
+- otherwise **leans**: adds a constant to s and one to c, and clips them to the scales;
+- and **blurs**: a normal spread around that, of s and of c. An answer on a scale of levels says
+  that the value lay nearer to this level than to others. A hard answer is one draw of the three
+  outcomes (left, right, alike), with the leaning s and c as probabilities.
+
+Posteriors are values of a grid of 17, so that a pair is in one of 153 cells. Their distribution is
+learnt as well: one for each tenth of the log-odds that a model, which did not see the pair, gives
+to an item; one for all without log-odds. This is where the features come in: whose answers are
+unrelated to the log-odds guesses, even where no two people judge the same pair.
+
+The E-step computes for each pair the probabilities of the cells, and for each answer the
+probability that it is no guess. The M-step counts: guesses, the distribution of posteriors, and
+for each person the lean and spread of least squares (of the likelihood for levels and hard
+answers). Without log-odds it starts from the answers: everybody alike, posteriors anywhere. With
+them it also starts from the log-odds, believed, and keeps the better likelihood.
+
+Identified without labels are guesses, leans and spreads: honest answers fill a sixth of the (s, c)
+plane, so that leans push answers out of it and most guesses lie outside. A confidence error that
+everybody shares is not identified, nor exchanged classes, nor an error that follows the features.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+
+from pairlearn.annotators.annotator import Annotator
+from pairlearn.annotators.answers import Answers, listed
+from pairlearn.annotators.grid import CELL, HONEST, POSTERIORS, SIZE, cells, spread_out
+from pairlearn.columns import Floats, Indices
+from pairlearn.judgements import Judgements
+from pairlearn.judgements.answer_scale import RANGES
+
+BINS = 10
+"""Tenths of the log-odds, each with a distribution of posteriors of its own."""
+PAIRS = 1000
+"""Most pairs that are learnt from: standard errors of 0.01 are enough for a correction."""
+BLOCK = 10_000
+"""Pairs that are corrected at a time, which bounds the memory."""
+STEPS = 60
+"""Most steps of expectation maximisation."""
+WITHOUT_LEANS = 5
+"""First steps, in which nobody leans: until positives are known to be rare, that looks like a lean
+to "same" (`bench/speed/annotators.py`, "3% positives")."""
+WIDE = 4
+"""First steps with leans, in which spreads stay as they are: narrow ones hold leans in place."""
+GAIN = 1e-4
+"""Growth of the mean log-likelihood of a pair at which to stop."""
+LEAST = 1e-300
+"""Least density, where people who do not guess contradict each other completely."""
+ANYWHERE = (1 + (0.5 - POSTERIORS) / 2) / SIZE
+"""A distribution of posteriors to start from. Exchanged classes give the same answers, so that from
+a symmetric start both classes would stay equally frequent."""
+CONCENTRATION = 6.0
+"""Of posteriors around believed log-odds, to start from: those of a decent model."""
+NEARLY_NOTHING = 1e-3
+"""Least weight of a statement, so that every pair keeps a row."""
+
+
+@dataclass(frozen=True)
+class Annotators:
+    """How the annotators of a table answer.
+
+    Attributes
+    ----------
+    people : tuple of Annotator
+        Sorted by name; empty where nothing was learnt, and answers are taken as they are.
+
+    Examples
+    --------
+    An annotator who favours the left one by 0.2:
+
+    >>> from pairlearn.labels import PairLabels
+    >>> rng = np.random.default_rng(0)
+    >>> honest = PairLabels.from_posteriors(*rng.beta(0.4, 0.4, size=(2, 400)))
+    >>> values = (honest.to_array() - [0, 0.2]).clip([0, -1], [1, 1])
+    >>> judged = Judgements.from_pairs(np.arange(800).reshape(-1, 2), values, ["ann"] * 400)
+    >>> annotators = Annotators.learn(judged)
+    >>> round(annotators.people[0].lean_right, 1)
+    -0.2
+    >>> corrected = annotators.correct(judged)
+    >>> bool(np.abs(corrected.v - honest.difference).mean() < 0.03)
+    True
+    """
+
+    people: tuple[Annotator, ...] = ()
+
+    @classmethod
+    def learn(cls, judged: Judgements, log_odds: Any = None, *, seed: int = 0) -> Self:
+        """Learn how everybody answers.
+
+        Parameters
+        ----------
+        judged : Judgements
+            Similarities and differences; other kinds are left aside.
+        log_odds : array of shape (n, 2), optional
+            Of the two items of each row, by a model that was not trained on the pair; NaN for
+            rows of other kinds.
+        seed : int
+            Seed of the pairs that are used of a large table.
+        """
+        answers = Answers.of(judged)
+        if not len(answers):
+            return cls()
+        chosen = np.sort(np.random.default_rng(seed).permutation(len(answers.ends))[:PAIRS])
+        counts = [len(rows) for rows in answers.each]
+        start = tuple(
+            Annotator.start(name, answers.values[rows])
+            for name, rows in zip(answers.names, answers.each, strict=True)
+        )
+        answers = answers.part(chosen)
+        scores = None if log_odds is None else np.asarray(log_odds, np.float64)[answers.rows]
+        anywhere = _Fit.anywhere(start, scores)
+        best = anywhere.climb(answers, upright=WITHOUT_LEANS)
+        if scores is not None:
+            believed = anywhere.believing(scores).climb(answers)
+            best = max(best, believed, key=lambda fit: fit.worth)
+        people = zip(best.with_errors(answers), counts, strict=True)
+        return cls(tuple(replace(person, answers=count) for person, count in people))
+
+    def correct(self, judged: Judgements, log_odds: Any = None) -> Judgements:
+        """One statement for each pair without guesses and leans, and other kinds as they are.
+
+        Answers count by their precision and by the probability that they are no guess. The weight
+        of a pair is the share of their precision in the whole, to which the distribution of honest
+        answers adds its own. With log-odds, as in `learn`, the answer that they let expect counts
+        as one more: the least error, to train with. Without them it does not, and the mean of
+        remaining guesses is subtracted: right on average, to measure with. People who are not in
+        `people` are believed.
+        """
+        if not self.people:
+            return judged
+        answers = self._named(Answers.of(judged))
+        if not len(answers):
+            return judged
+        scores = None if log_odds is None else np.asarray(log_odds, np.float64)[answers.rows]
+        people = tuple(
+            self._person(name, answers.values[rows])
+            for name, rows in zip(answers.names, answers.each, strict=True)
+        )
+        count = len(answers.ends)
+        some = np.linspace(0, count - 1, min(PAIRS, count)).astype(np.int64)
+        fit = _Fit.anywhere(people, scores)
+        if scores is not None:
+            fit = replace(fit, scores=scores[some])
+        fit = fit.climb(answers.part(some), learning=False)
+        values, weight = _combined(fit, answers, scores)
+        columns = {"similarity": values[:, 0], "difference": values[:, 1]}
+        pairs = Judgements.from_columns(answers.ends, columns, answers.weight * weight)
+        others = replace(judged[~judged.soft], annotator=None)
+        return Judgements.concatenate([pairs, others]) if len(others) else pairs
+
+    def describe(self, name: str) -> str:
+        """How one annotator answers, as a sentence."""
+        person = self.find(name)
+        return "nothing is known about the answers" if person is None else person.sentence()
+
+    def find(self, name: str) -> Annotator | None:
+        """The annotator of a name, if there is one."""
+        return next((person for person in self.people if person.name == name), None)
+
+    @property
+    def noise(self) -> tuple[float, float]:
+        """Mean variance of similarities and differences around the honest ones, without guesses.
+
+        It is what the variance of the answers exceeds that of the posteriors by; (0, 0) if nothing
+        was learnt.
+        """
+        weights = [person.answers * (1 - person.guesses) for person in self.people]
+        if not sum(weights):
+            return 0.0, 0.0
+        same, right = np.average([p.noise for p in self.people], axis=0, weights=weights)
+        return float(same), float(right)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for model folders."""
+        return {"people": [asdict(person) for person in self.people]}
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> Self:
+        """Read what `to_dict` made; levels may be lists.
+
+        >>> annotators = Annotators((Annotator("ann", 40, lean_same=0.1),))
+        >>> Annotators.from_dict(annotators.to_dict()) == annotators
+        True
+        """
+        people = []
+        for row in plain["people"]:
+            same, right = row["levels"]
+            people.append(Annotator(**{**row, "levels": (tuple(same), tuple(right))}))
+        return cls(tuple(people))
+
+    def _named(self, answers: Answers) -> Answers:
+        """Answers without a name are those of the only annotator there is."""
+        known = {person.name for person in self.people}
+        if "" not in answers.names or "" in known:
+            return answers
+        if len(known) > 1:
+            raise ValueError(
+                f"the answers do not say whose they are, and the model learnt how {len(known)} "
+                f"annotators answer ({listed(sorted(known))}): add their names, as the column "
+                "annotator of a file or as annotator= of the method, or fit with "
+                "annotators='ideal' to take all answers as they are"
+            )
+        names = tuple(name or next(iter(known)) for name in answers.names)
+        unique, who = np.unique(names, return_inverse=True)
+        return replace(answers, names=tuple(map(str, unique)), who=who.ravel()[answers.who])
+
+    def _person(self, name: str, values: Floats) -> Annotator:
+        """The annotator of a name; one who is believed, if unknown or on another scale."""
+        person = self.find(name)
+        if person is None or not person.admits(values):
+            start = Annotator.start(name, values)
+            person = replace(start, guesses=0.0, borrowed=0.0, spread_same=0.0, spread_right=0.0)
+        return person
+
+
+@dataclass(frozen=True)
+class _Expected:
+    """The E-step: expectations of pairs and answers."""
+
+    grid: Floats  # (P, cells) distribution of (r, r') given the answers
+    sure: Floats  # (n,) probability that an answer is no guess
+    honest: list[Floats]  # (n_j, cells) for each annotator: jointly with (r, r')
+    borrowed: Floats  # (n,) probability that an answer belongs to another pair
+    prior: Floats  # (P, 2) honest answer expected from the log-odds alone
+    prior_variance: Floats
+    bins: Indices  # (P, 2) of the log-odds
+    likelihood: float
+
+
+@dataclass(frozen=True)
+class _Fit:
+    """Annotators, and the distribution of posteriors (bins, SIZE) given log-odds (P, 2)."""
+
+    people: tuple[Annotator, ...]
+    posteriors: Floats
+    edges: Floats
+    scores: Floats | None = None
+    likelihood: float = -np.inf
+
+    @classmethod
+    def anywhere(cls, people: tuple[Annotator, ...], scores: Floats | None) -> _Fit:
+        """The start from the answers."""
+        edges = np.empty(0)
+        if scores is not None:
+            edges = np.unique(np.quantile(scores, np.linspace(0, 1, BINS + 1)[1:-1]))
+        return cls(people, np.tile(ANYWHERE, (len(edges) + 1, 1)), edges, scores)
+
+    def believing(self, scores: Floats) -> _Fit:
+        """The start from the scores."""
+        bins = np.digitize(scores, self.edges)
+        middle = np.array([np.median(scores[bins == b]) for b in range(len(self.posteriors))])
+        means = 1 / (1 + np.exp(-middle.clip(-30, 30)))
+        return replace(self, posteriors=spread_out(means, CONCENTRATION))
+
+    @property
+    def worth(self) -> float:
+        """The likelihood, less the cost of each lean as in `Annotator.updated`."""
+        leans = sum(np.log(max(p.answers, 1)) / 2 * np.count_nonzero(p.leans) for p in self.people)
+        pairs = 1 if self.scores is None else len(self.scores)
+        return self.likelihood - float(leans) / pairs
+
+    def expect(self, answers: Answers, scores: Floats | None) -> _Expected:
+        """The E-step."""
+        count, size = len(answers.ends), len(self.posteriors)
+        bins = np.zeros((count, 2), np.int64)
+        if scores is not None:
+            bins = np.digitize(scores, self.edges)
+        every = cells(*(self.posteriors[at.ravel()] for at in np.indices((size, size))))
+        both = size * bins[:, 0] + bins[:, 1]
+        overall = self.posteriors.mean(0)[None]
+        anywhere = cells(overall, overall)[0]
+        logs = np.log(every.take(both, 0).clip(LEAST))
+        shares, borrowed = [], np.zeros(len(answers))
+        for person, rows in zip(self.people, answers.each, strict=True):
+            density = person.density(answers.values[rows])
+            # Answers to other pairs are distributed as their own answers are.
+            total = (density @ anywhere).clip(LEAST)
+            elsewhere = anywhere * ((1 / total) @ density) / max(len(rows), 1)
+            taken = person.borrowed * (density @ elsewhere)
+            random = person.guesses - person.borrowed
+            guess = (random * person.anything(answers.values[rows]) + taken).clip(LEAST)
+            density *= 1 - person.guesses
+            likelihood = density + guess[:, None]
+            density /= likelihood
+            shares.append(density)
+            borrowed[rows] = taken / guess
+            _add_rows(logs, answers.pair[rows], np.log(likelihood))
+        top = logs.max(1, keepdims=True)
+        grid = np.exp(logs - top)
+        total = grid.sum(1, keepdims=True)
+        grid /= total
+        sure = np.zeros(len(answers))
+        for density, rows in zip(shares, answers.each, strict=True):
+            density *= grid.take(answers.pair[rows], 0)
+            sure[rows] = density.sum(1)
+        mean = every @ HONEST
+        variance = (every @ HONEST**2 - mean**2)[both]
+        likelihood = float((np.log(total) + top).mean())
+        borrowed *= 1 - sure
+        return _Expected(grid, sure, shares, borrowed, mean[both], variance, bins, likelihood)
+
+    def climb(self, answers: Answers, *, learning: bool = True, upright: int = 0) -> _Fit:
+        """Expectation maximisation; of the posteriors alone unless ``learning`` about people.
+
+        Nobody leans in the first steps, so many as ``upright``.
+        """
+        fit, borrows = self, self.scores is not None or len(self.people) > 1
+        for step in range(STEPS):
+            state = fit.expect(answers, self.scores)
+            grown = state.likelihood - fit.likelihood
+            people = fit.people
+            if learning:
+                people = tuple(
+                    person.updated(
+                        answers.values[rows],
+                        honest,
+                        state.borrowed[rows] * borrows,
+                        step >= upright,
+                        not upright <= step < upright + WIDE,
+                    )
+                    for person, rows, honest in zip(
+                        fit.people, answers.each, state.honest, strict=True
+                    )
+                )
+            counts = np.zeros(fit.posteriors.shape)
+            bins, grid = _summed(state.bins, state.grid)
+            np.add.at(counts, bins.ravel(), fit.of_ends(bins, grid).reshape(-1, SIZE))
+            # Each bin counts two items more, distributed like all.
+            counts += 2 * counts.sum(0) / counts.sum() + 0.05 / SIZE
+            posteriors = counts / counts.sum(1, keepdims=True)
+            fit = replace(fit, people=people, posteriors=posteriors, likelihood=state.likelihood)
+            if step > WIDE + upright and abs(grown) < GAIN:
+                break
+        return fit
+
+    def of_ends(self, bins: Indices, grid: Floats) -> Floats:
+        """Distributions (n, 2, SIZE) of r and of r' from those of both (n, cells).
+
+        ``bins`` (n, 2) are those of the log-odds, on which it depends how likely each of the two
+        couples of posteriors in a cell is.
+        """
+        left, right = self.posteriors[bins.T]
+        couples = (grid / cells(left, right).clip(LEAST)).take(CELL, 1)
+        return np.stack(
+            [left * (couples @ right[..., None])[..., 0], right * (left[:, None] @ couples)[:, 0]],
+            1,
+        )
+
+    def with_errors(self, answers: Answers) -> tuple[Annotator, ...]:
+        """People with standard errors of guesses, leans and spreads.
+
+        The covariance is the inverse of the sum of outer products of score vectors: derivatives of
+        the log-likelihood of each pair by guesses and leans, and by the distribution of the
+        posteriors, which is learnt as well and can look like a lean. At no guesses, the end of
+        the range, the likelihood falls, and its slope takes the place of the curvature. A spread
+        of n answers has the error of a standard deviation.
+        """
+        state, people = self.expect(answers, self.scores), len(self.people)
+        scores = np.zeros((len(answers.ends), 3 * people + SIZE))
+        for k, (person, rows) in enumerate(zip(self.people, answers.each, strict=True)):
+            share, sure = np.clip(person.guesses, 1e-4, 1 - 1e-4), state.sure[rows]
+            by_guesses = (1 - sure) / share - sure / (1 - share)
+            slopes = person.slopes(answers.values[rows], state.honest[k])
+            own = np.column_stack([by_guesses, slopes])
+            np.add.at(scores[:, 3 * k : 3 * k + 3], answers.pair[rows], own)
+        expected = self.posteriors[state.bins].sum(1)
+        scores[:, 3 * people :] = self.of_ends(state.bins, state.grid).sum(1) - expected
+        # Before any answer a share is known to ±0.3, and a lean to ±0.1.
+        ridge = np.r_[np.tile(np.array([0.3, 0.1, 0.1]) ** -2, people), np.ones(SIZE)]
+        inverse = np.linalg.inv(scores.T @ scores + np.diag(ridge))
+        variances = np.diag(inverse)[: 3 * people].reshape(people, 3).copy()
+        falls = np.minimum(scores.sum(0)[: 3 * people : 3], 0)
+        variances[:, 0] = 1 / (1 / variances[:, 0] + falls**2)
+        told = []
+        for person, (guesses, same, right) in zip(self.people, np.sqrt(variances), strict=True):
+            n = max(person.answers, 1)
+            share = (person.guesses * n + 0.5) / (n + 1)
+            few = np.sqrt(2 * max(n * (1 - person.guesses), 1))
+            told.append(
+                replace(
+                    person,
+                    guesses_error=float(max(guesses, np.sqrt(share * (1 - share) / n))),
+                    lean_same_error=float(same),
+                    lean_right_error=float(right),
+                    spread_same_error=float(person.spread_same / few),
+                    spread_right_error=float(person.spread_right / few),
+                )
+            )
+        return tuple(told)
+
+
+def _add_rows(sums: Floats, at: Indices, rows: Floats) -> None:
+    """Add rows to those with these indices, which may recur."""
+    if len(np.unique(at)) == len(at):
+        sums[at] += rows
+    else:
+        np.add.at(sums, at, rows)
+
+
+def _summed(bins: Indices, grid: Floats) -> tuple[Indices, Floats]:
+    """Couples of bins in use (n, 2), and the sum of the grid over the pairs of each."""
+    both = BINS * bins[:, 0] + bins[:, 1]
+    order = np.argsort(both, kind="stable")
+    _, starts = np.unique(both[order], return_index=True)
+    return bins[order[starts]], np.add.reduceat(grid.take(order, 0), starts)
+
+
+def _combined(fit: _Fit, answers: Answers, scores: Floats | None) -> tuple[Floats, Floats]:
+    """One answer (P, 2) for each pair, NaN where nothing was said, and its weight (P,)."""
+    count = len(answers.ends)
+    sure, mean = np.zeros(len(answers)), np.zeros((count, 2))
+    prior, variance = np.zeros((2, count, 2))
+    for first in range(0, count, BLOCK):
+        pairs = np.arange(first, min(first + BLOCK, count))
+        own = (answers.pair >= first) & (answers.pair < first + BLOCK)
+        state = fit.expect(answers.part(pairs), None if scores is None else scores[pairs])
+        sure[own], mean[pairs] = state.sure, state.grid @ HONEST
+        prior[pairs], variance[pairs] = state.prior, state.prior_variance.clip(1e-6)
+    leans = np.stack([person.leans for person in fit.people])[answers.who]
+    noise = np.stack([person.noise for person in fit.people])[answers.who] + 1e-6
+    low, high = np.transpose(RANGES)
+    given = ~np.isnan(answers.values)
+    # At the end of a scale a lean leaves no trace, and the expected answer stands in.
+    clipped = np.where(leans > 0, answers.values >= high, answers.values <= low) & (leans != 0)
+    honest = np.where(clipped, mean[answers.pair], np.nan_to_num(answers.values) - leans)
+    if scores is None:
+        for rows in answers.each:
+            doubt = sure[rows] * (1 - sure[rows]) + 1e-12
+            share = doubt.sum() / (sure[rows].sum() + 1e-9)
+            if share < 0.5:
+                guess = (doubt[:, None] * honest[rows]).sum(0) / doubt.sum()
+                honest[rows] = (honest[rows] - share * guess) / (1 - share)
+    doubted = ((1 - sure) / sure.clip(1e-9))[:, None] * variance[answers.pair]
+    precision = given / (noise + doubted)
+    total, summed = np.zeros((2, count, 2))
+    np.add.at(total, answers.pair, precision)
+    np.add.at(summed, answers.pair, precision * honest)
+    weight = (1 - 1 / (1 + variance * total)).max(1)
+    if scores is not None:
+        summed, total = summed + prior / variance, np.where(total > 0, total + 1 / variance, 0)
+    values = np.where(total > 0, summed / np.where(total > 0, total, 1), np.nan)
+    return values, np.maximum(weight, NEARLY_NOTHING)

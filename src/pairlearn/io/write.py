@@ -1,0 +1,193 @@
+"""Write tables of pairs and of items, atomically; reading them gives the same table.
+
+Python's csv module writes CSV: pyarrow would put all text into quotes.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairlearn.atomic import replacing
+from pairlearn.columns import TableError, check_text, locate_errors
+from pairlearn.io.items import ItemTable, default_names
+from pairlearn.io.sources import suffix_of
+from pairlearn.judgements import Judgements, kinds
+
+BATCH = 65536
+
+
+def write_pairs(table: Judgements, path: str | os.PathLike[str]) -> Path:
+    """Write judgements with ids as CSV or Parquet, atomically, and return the path.
+
+    `read_pairs` gives an equal table, except that text ids which all look like integers come back
+    from CSV as integers.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> frame = {"left": [1, 2], "right": [5, 6], "similarity": [0.5, None], "preference": [0, 1]}
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = write_pairs(Judgements.from_frame(frame), f"{folder}/pairs.csv")
+    ...     path.read_text().split()
+    ['left,right,similarity,preference', '1,5,0.5,', '2,6,,right']
+    """
+    path = Path(path)
+    suffix_of(path, "pairs", (".csv", ".parquet"))
+    columns = file_columns(table)
+    with open_rows(path, list(columns)) as rows:
+        for start in range(0, len(columns["left"]), BATCH):
+            rows.write({n: column[start : start + BATCH] for n, column in columns.items()})
+    return path
+
+
+def file_columns(table: Judgements) -> dict[str, NDArray[Any]]:
+    """The columns of judgements as in files, with words for the values that have them."""
+    columns, known = table.columns(), kinds.columns()
+    if columns["left"].dtype.kind == "i" and columns["right"].dtype.kind == "U":
+        empty = columns["right"] == ""
+        columns["right"] = np.ma.masked_where(
+            empty, np.where(empty, "0", columns["right"]).astype(int)
+        )
+    for name in columns.keys() & known.keys():
+        if known[name].words:
+            words = np.full(len(columns[name]), "", f"U{max(map(len, known[name].words))}")
+            for value, word in known[name].named.items():
+                words[columns[name] == value] = word
+            columns[name] = np.ma.masked_equal(words, "")
+    return columns
+
+
+def write_items(items: ItemTable, path: str | os.PathLike[str]) -> Path:
+    """Write a table of items as CSV, Parquet or NPY, atomically, and return the path.
+
+    `read_items` gives the same table, as in `write_pairs`. NPY holds the features only: TableError
+    unless the ids are 0, 1, …, m − 1 and the names x0, x1, ….
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_items(ItemTable(["a"], [[0.5, 2]]), f"{folder}/items.csv").read_text().split()
+    ['id,x0,x1', 'a,0.5,2.0']
+    """
+    path = Path(path)
+    if suffix_of(path, "items", (".csv", ".parquet", ".npy")) == ".npy":
+        if items.ids.dtype.kind != "i" or not np.array_equal(items.ids, np.arange(len(items))):
+            raise TableError(f"{path} has no room for ids; write .parquet or .csv")
+        if items.names != default_names(len(items.names)):
+            raise TableError(f"{path} has no room for names; write .parquet or .csv")
+        with replacing(path) as part, part.open("wb") as file:
+            np.save(file, items.features, allow_pickle=False)
+        return path
+    with open_rows(path, ["id", *items.names]) as rows:
+        for start in range(0, len(items), BATCH):
+            rows.write(items[start : start + BATCH].columns())
+    return path
+
+
+class RowWriter:
+    """Appends batches of rows to a file opened by `open_rows`; ``count`` rows so far."""
+
+    columns: tuple[str, ...]
+    count: int
+
+    def __init__(self, path: Path, columns: Sequence[str], suffix: str) -> None:
+        self.columns, self.count = tuple(columns), 0
+        self._path, self._suffix = path, suffix
+        self._schema: Any = None
+        self._sink: Any = None
+
+    def write(self, columns: Mapping[str, Any]) -> None:
+        """Append rows.
+
+        ``columns`` has all columns, each an array (k,) of integers, floats, booleans or text, of
+        the same type in every batch. NaN and masked values are written as empty cells.
+        """
+        import pyarrow
+
+        if set(columns) != set(self.columns):
+            raise TableError(f"columns must be {list(self.columns)}; got {list(columns)}")
+        arrays = [np.asanyarray(columns[name]) for name in self.columns]
+        n = len(arrays[0]) if arrays[0].ndim else 0
+        for name, array in zip(self.columns, arrays, strict=True):
+            if array.ndim != 1 or len(array) != n:
+                raise TableError(f"column {name!r} must have shape ({n},); got {array.shape}")
+            if array.dtype.kind not in "iufbU":
+                raise TableError(
+                    f"column {name!r} must be numbers, booleans or text; got {array.dtype}"
+                )
+            if array.dtype.kind == "U":
+                with locate_errors(start=self.count):
+                    check_text(name, array, empty=True)
+        table = pyarrow.table(
+            [pyarrow.array(array, from_pandas=True) for array in arrays], [*self.columns]
+        )
+        self._open(table.schema)
+        for field, first in zip(table.schema, self._schema, strict=True):
+            if field.type != first.type:
+                raise TableError(f"column {field.name!r} was of another kind in an earlier batch")
+        if self._suffix == ".csv":
+            self._csv.writerows(zip(*map(_cells, arrays), strict=True))
+        elif n:
+            self._sink.write_table(table)
+        self.count += n
+
+    def _open(self, schema: Any) -> None:
+        """Open the file and write its header, once."""
+        from pyarrow import parquet
+
+        if self._schema is not None:
+            return
+        self._schema = schema
+        if self._suffix == ".csv":
+            self._sink = self._path.open("w", encoding="utf-8", newline="")
+            self._csv = csv.writer(self._sink, lineterminator="\n")
+            self._csv.writerow(self.columns)
+        else:
+            self._sink = parquet.ParquetWriter(self._path, schema, write_page_checksum=True)
+
+    def close(self) -> None:
+        """Close the file, which has a header even if no rows were written."""
+        import pyarrow
+
+        self._open(pyarrow.schema([(name, pyarrow.null()) for name in self.columns]))
+        self._sink.close()
+
+
+def _cells(array: NDArray[Any]) -> list[Any]:
+    # Python prints the shortest text that reads back as the same float64.
+    cells: list[Any] = array.tolist()
+    return ["" if cell != cell else cell for cell in cells] if array.dtype.kind == "f" else cells
+
+
+@contextmanager
+def open_rows(path: str | os.PathLike[str], columns: Sequence[str]) -> Iterator[RowWriter]:
+    """Open a CSV or Parquet file to write it batch by batch, in constant memory.
+
+    Rows are written to a temporary file beside ``path``, which replaces it at the end of the block
+    and is removed if the block raises.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with open_rows(f"{folder}/p.csv", ["id", "probability"]) as rows:
+    ...         for start in (0, 2):
+    ...             rows.write({"id": [start, start + 1], "probability": [0.5, np.nan]})
+    ...     Path(folder, "p.csv").read_text().split()
+    ['id,probability', '0,0.5', '1,', '2,0.5', '3,']
+    """
+    path = Path(path)
+    suffix = suffix_of(path, "rows", (".csv", ".parquet"))
+    if not columns or len(set(columns)) != len(columns):
+        raise TableError(f"columns must be different names, at least one; got {list(columns)}")
+    with replacing(path) as part, closing(RowWriter(part, columns, suffix)) as writer:
+        yield writer

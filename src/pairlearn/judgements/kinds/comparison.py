@@ -1,0 +1,58 @@
+"""Which item of a pair is more positive, with ties and grades."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pairlearn.judgements.kinds.base import Column, Floats, Kind, without_v
+
+if TYPE_CHECKING:
+    from pairlearn.risks.base import Risk
+
+WORDS = {"much left": -2, "left": -1, "equal": 0, "right": 1, "much right": 2}
+MUCH, LITTLE = 0.5, 0.1
+"""Differences of the posteriors from which on one item is much, and a little, more positive."""
+
+
+class Comparison(Kind):
+    """The more positive item of a pair: u < 0 the left, u > 0 the right, ±2 by a lot, 0 neither.
+
+    ``left`` and ``right`` rule out one of the four joint classes, as a preference does; ``equal``
+    means equal posteriors; ``much left`` and ``much right`` that they differ by at least a half.
+    Each is completed from the model: the cross-entropy to posteriors given the statement has the
+    gradient of its likelihood.
+    """
+
+    name, plural = "comparison", "comparisons"
+    columns = (Column("comparison", -2, 2, WORDS),)
+    settles = frozenset({"side"})
+
+    def completes(self, risk: Risk) -> bool:
+        """Always."""
+        return True
+
+    def outcomes(self, u: Floats, v: Floats) -> tuple[Floats, Floats]:
+        """A third for the outcome that fits, a half where it is clear."""
+        share = np.where(abs(u) > 1, MUCH, 1 / 3)
+        return share * (u < 0), share * (u > 0)
+
+    def complete(self, p: Any, q: Any, u: Any, v: Any) -> tuple[Any, Any]:
+        """Posteriors given the statement."""
+        right, left, side = 1.0 * (u == 1), 1.0 * (u == -1), u * (abs(u) != 1) / 2
+        event = 1 - right * p * (1 - q) - left * (1 - p) * q + 1e-12
+        first, second = (p - right * p * (1 - q)) / event, (q - left * (1 - p) * q) / event
+        gap = side * (q - p)
+        c = side * (gap + MUCH + abs(gap - MUCH)) / 2  # the larger of gap and MUCH
+        total = (p + q).clip(abs(c), 2 - abs(c))
+        ordered = right + left  # 1 for "left" and "right", 0 for the others
+        return (
+            ordered * first + (1 - ordered) * (total - c) / 2,
+            ordered * second + (1 - ordered) * (total + c) / 2,
+        )
+
+    def simulate(self, r: Floats, q: Floats, rng: np.random.Generator) -> Floats:
+        """By the difference of the posteriors: below 0.1 none, from a half on a lot."""
+        size = np.select([abs(q - r) >= MUCH, abs(q - r) >= LITTLE], [2.0, 1.0], 0.0)
+        return without_v(np.sign(q - r) * size)

@@ -1,0 +1,722 @@
+"""The table of statements about items.
+
+Every row is one statement of one kind (`kinds`) about an ordered pair of items, or about
+one item. Files and the studio produce this table; checks, training and measures take it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairlearn.columns import (
+    Floats,
+    Ids,
+    Indices,
+    Mask,
+    RowError,
+    TableError,
+    as_ids,
+    as_text,
+    find_rows,
+    first_rows,
+    locate_errors,
+    quote,
+    unify_ids,
+    unknown_id,
+)
+from pairlearn.judgements.kinds import (
+    KINDS,
+    Column,
+    Kind,
+    code,
+    columns_of,
+    incomplete,
+    kind,
+    read_columns,
+)
+from pairlearn.judgements.kinds import columns as known_columns
+from pairlearn.judgements.scales import Scale
+from pairlearn.labels import PairLabels
+from pairlearn.randomness import permutation, stream
+
+__all__ = ["Judgements"]
+
+
+@dataclass(frozen=True, eq=False)
+class Judgements:
+    """Statements about items, one in each row.
+
+    Parameters
+    ----------
+    ends : array of int, shape (n, 2)
+        Positions of x and x' among the items; −1 for x' where a statement is about x alone.
+    kind : array of int, shape (n,)
+        Which kind each row is, as in `pairlearn.judgements.kinds.KINDS`.
+    values : array of shape (n, 2)
+        The values u and v of each row; 0 where the kind has none.
+    weight : array of shape (n,), optional
+        How much each row counts; 1 by default.
+    annotator : array of shape (n,), optional
+        Who made each statement, as text.
+    ids : array of shape (m,), optional
+        Names of the items that `ends` refer to, integers or text.
+
+    See Also
+    --------
+    pairlearn.io.read_pairs : Reads statements from a file.
+    pairlearn.judgements.kinds.KINDS : The kinds of statement.
+
+    Examples
+    --------
+    >>> table = Judgements.from_pairs([[0, 1], [1, 2]], [[0.9, 0.1], [0.4, np.nan]])
+    >>> len(table), table.kinds(), table[1:].labels()
+    (2, ('both', 'similarity'), PairLabels(n=1, similarity=[0.4], difference=[nan]))
+    """
+
+    ends: Indices
+    kind: NDArray[np.int8]
+    values: Floats
+    weight: Floats | Any = None
+    annotator: NDArray[np.str_] | None = None
+    ids: Ids | None = None
+
+    def __post_init__(self) -> None:
+        n = len(self.ends)
+        if self.weight is None:
+            object.__setattr__(self, "weight", np.ones(n))
+        shapes = {"ends": (n, 2), "kind": (n,), "values": (n, 2), "weight": (n,)}
+        if self.annotator is not None:
+            shapes["annotator"] = (n,)
+        for name, shape in shapes.items():
+            actual = np.shape(getattr(self, name))
+            if actual != shape:
+                raise ValueError(f"{name} must have shape {shape}; got {actual}")
+
+    @classmethod
+    def from_columns(
+        cls,
+        ends: Any,
+        columns: Mapping[str, Any],
+        weight: Any = None,
+        annotator: Any = None,
+        ids: Any = None,
+    ) -> Judgements:
+        """Make statements from the columns of a table, NaN where nothing is stated.
+
+        A row with the columns of several kinds makes several statements, which follow each other: a
+        similarity and a difference together are one of kind "both", a preference in the same row is
+        another.
+
+        Parameters
+        ----------
+        ends : array of int, shape (m, 2)
+            The two items of each row of the table; −1 for the second where a row is about one.
+        columns : mapping of str to array of shape (m,)
+            Values by the names of the kinds' columns.
+        weight, annotator : array of shape (m,), optional
+        ids : array, optional
+            Names of the items.
+
+        Examples
+        --------
+        >>> soft = {"similarity": [0.4, np.nan], "difference": [0.1, np.nan]}
+        >>> table = Judgements.from_columns([[0, 1], [2, 3]], soft | {"preference": [1, -1]})
+        >>> table.kinds(), table.ends.tolist()
+        (('both', 'preference'), [[0, 1], [0, 1], [2, 3]])
+        """
+        ends = np.asarray(ends, np.int64)
+        weight = None if weight is None else np.asarray(weight, np.float64)
+        annotator = None if annotator is None else np.asarray(annotator)
+        return cls._from_numbers(ends, read_columns(columns), weight, annotator, ids)
+
+    @classmethod
+    def _from_numbers(
+        cls, ends: Indices, numbers: Mapping[str, Floats], weight: Any, annotator: Any, ids: Any
+    ) -> Judgements:
+        """Make statements from columns of numbers that were checked before."""
+        parts, order = [], []
+        for codes in _codes_sharing_columns():
+            kinds, values = _classify(numbers, codes, len(ends))
+            check_ends(ends, kinds)
+            rows = kinds >= 0
+            if rows.any():
+                part = cls(ends, kinds, values, weight, annotator, ids)
+                parts.append(part if rows.all() else part[rows])  # no copies of large tables
+                order.append(np.flatnonzero(rows))
+        if not parts:
+            none = np.empty((0, 2), np.int64), np.empty(0, np.int8), np.empty((0, 2))
+            return cls(*none, ids=ids)
+        table = parts[0]
+        if len(parts) > 1:
+            table = cls.concatenate(parts)[np.argsort(np.concatenate(order), kind="stable")]
+        for name in table.kinds():
+            rows = table.of(name)
+            for message in kind(name).mistakes(table.ends[rows], *table.values[rows].T):
+                raise ValueError(message)
+        return table
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: Any,
+        *,
+        noisy: bool = False,
+        similarity_scale: Any = None,
+        difference_scale: Any = None,
+    ) -> Judgements:
+        """Make statements from a data frame, or from a mapping of columns.
+
+        The columns are those of a file, as in `pairlearn.io.read_pairs`; None and NaN are missing
+        values. TableError for bad rows, which are counted from 1.
+
+        Parameters
+        ----------
+        frame : data frame of pandas, polars or pyarrow, or mapping of str to array
+            The columns ``left`` and ``right`` are ids. A row with an empty ``right`` is about one
+            item.
+        noisy, similarity_scale, difference_scale
+            As in `pairlearn.io.read_pairs`.
+
+        Examples
+        --------
+        >>> frame = {"left": ["a", "b"], "right": ["b", "c"], "similarity": [5, 2]}
+        >>> table = Judgements.from_frame(frame, similarity_scale=(1, 5))
+        >>> table.left.tolist(), table.u.tolist()
+        (['a', 'b'], [1.0, 0.25])
+        """
+        names = [*getattr(frame, "column_names", getattr(frame, "columns", frame))]
+        given = {str(name): frame[name] for name in names}
+        for name in ("left", "right"):
+            if given.get(name) is None:
+                raise TableError(f"there is no column {name!r}; the columns are {', '.join(given)}")
+        known = known_columns()
+        with locate_errors():
+            left, right = as_ids("left", given["left"]), as_ids("right", given["right"], empty=True)
+            single = np.asarray(right == "") & (right.dtype.kind == "U")
+            if left.dtype.kind == "i" and single.any():  # the second items may be integers, too
+                text = np.where(single, "0", right.astype(np.str_))
+                whole = np.char.isdecimal(np.char.lstrip(text, "-")).all()
+                right = text.astype(np.int64) if whole else text
+            left, right = unify_ids([left, right])
+            columns = {n: known[n].read(given[n]) for n in known if given.get(n) is not None}
+            weight, annotator = given.get("weight"), given.get("annotator")
+            weight = None if weight is None else Column("weight", 0, np.inf).read(weight)
+            annotator = None if annotator is None else as_text("annotator", annotator)
+            named = {"right": right, **columns, "weight": weight, "annotator": annotator}
+            for name, column in named.items():
+                if column is not None and len(column) != len(left):
+                    raise TableError(f"{name} has {len(column)} rows and left has {len(left)}")
+            ids, ends = np.unique([left, np.where(single, left, right)], return_inverse=True)
+            ends = np.where(single & [[False], [True]], -1, ends.reshape(2, -1)).T
+            scales = {"similarity": similarity_scale, "difference": difference_scale}
+            return cls.checked(ends, columns, weight, annotator, ids, noisy=noisy, scales=scales)
+
+    @classmethod
+    def checked(
+        cls,
+        ends: Indices,
+        columns: Mapping[str, Floats],
+        weight: Any,
+        annotator: Any,
+        ids: Any,
+        *,
+        noisy: bool = False,
+        scales: Mapping[str, Any] = MappingProxyType({}),
+    ) -> Judgements:
+        """Make statements from numbers by column; RowError lists the rows with bad values."""
+        columns, alone = dict(columns), ends[:, 1] < 0
+        for name, column in columns.items():
+            if name in columns_of(single=True):  # beside pairs, such a column may mean anything
+                columns[name] = np.where(alone, column, np.nan)
+        for name, scale in scales.items():
+            if scale is not None and name in columns:
+                columns[name] = Scale.of(scale).map(name, columns[name], known_columns()[name].low)
+        problems = [*_problems(columns, alone, noisy=noisy)]
+        if weight is not None:
+            weight = np.where(np.isnan(weight), 1.0, weight)
+            for row in first_rows(~((weight > 0) & np.isfinite(weight)), 10):
+                value = quote(weight[row].item())
+                problems.append((row, f"weight is {value}; weights are positive numbers"))
+        if problems:
+            raise RowError.listing(problems)
+        try:
+            return cls._from_numbers(ends, columns, weight, annotator, ids)
+        except ValueError as error:
+            raise RowError(None, str(error)) from None
+
+    @classmethod
+    def from_pairs(
+        cls, items: Any, labels: Any, annotator: Any = None, weight: Any = None
+    ) -> Judgements:
+        """Make statements from the similarities and differences of pairs.
+
+        Parameters
+        ----------
+        items : array of int, shape (n, 2)
+            Positions of x and x' among the items.
+        labels : PairLabels, or array of shape (n, 2)
+            Similarity and difference, NaN where not given.
+        annotator, weight : array of shape (n,), optional
+            Who judged each pair, and how much it counts.
+        """
+        ends = np.asarray(items)
+        if ends.ndim != 2 or ends.shape[1] != 2 or ends.dtype.kind not in "iu":
+            raise ValueError(
+                "items must be positions, whole numbers of shape (n, 2); got "
+                f"{ends.dtype} of shape {ends.shape}"
+            )
+        if ends.size and ends.min() < 0:
+            raise ValueError(f"items must be at least 0; got {ends.min()}")
+        if not isinstance(labels, PairLabels):
+            labels = PairLabels.from_array(labels)
+        values = np.asarray(labels.to_array(), np.float64)
+        if len(values) != len(ends):
+            raise ValueError(f"labels has {len(values)} rows and items has {len(ends)}")
+        for row in first_rows(np.isnan(values).all(1)):
+            raise ValueError(f"labels have no judgement in row {row}: drop it")
+        columns = {"similarity": values[:, 0], "difference": values[:, 1]}
+        return cls.from_columns(ends, columns, weight, annotator)
+
+    @classmethod
+    def about_items(
+        cls, name: str, items: Any, values: Any, weight: Any = None, ids: Any = None
+    ) -> Judgements:
+        """Make statements of one kind about single items.
+
+        Examples
+        --------
+        >>> Judgements.about_items("label", [3, 4], [1, 0]).ends.tolist()
+        [[3, -1], [4, -1]]
+        """
+        items, values = np.asarray(items, np.int64), np.asarray(values, np.float64)
+        if not kind(name).single:
+            raise ValueError(f"{name!r} is about two items: use Judgements.from_columns")
+        if (items < 0).any():
+            raise ValueError(f"items must be numbers of rows, from 0 on; got {items.min()}")
+        (first, *_), stated = kind(name).columns, values if values.ndim == 1 else values[:, 0]
+        for row in first_rows(~((first.low <= stated) & (stated <= first.high))):
+            span = f"[{first.low:g}, {first.high:g}]"
+            raise ValueError(f"{first.name} must lie in {span}; row {row} is {stated[row]:g}")
+        return cls(
+            np.stack([items, np.full_like(items, -1)], 1),
+            np.full(len(items), code(name), np.int8),
+            values if values.ndim == 2 else np.stack([values, np.zeros_like(values)], 1),
+            None if weight is None else np.asarray(weight, np.float64),
+            ids=ids,
+        )
+
+    @classmethod
+    def in_groups(cls, of_item: Any, shares: Mapping[Any, Any]) -> Judgements:
+        """Make statements about the share of positives in groups of items.
+
+        A share θ of n items with standard error τ counts as much as the classes of
+        n/(1 + nτ²/θ(1 − θ)) of them: all of them where τ is 0.
+
+        Parameters
+        ----------
+        of_item : array of shape (N,)
+            The group of each item.
+        shares : mapping
+            {group: share} or {group: (share, standard error)} of the groups with known shares.
+
+        Examples
+        --------
+        >>> table = Judgements.in_groups(["a", "b", "a"], {"a": 0.3, "b": (0.9, 0.3)})
+        >>> table.ends[:, 0].tolist(), table.u.tolist(), table.weight.round(2).tolist()
+        ([0, 2, 1], [0.3, 0.3, 0.9], [1.0, 1.0, 0.5])
+        """
+        name = next(known.name for known in KINDS if known.joint and known.single)
+        parts = []
+        for number, (group, stated) in enumerate(shares.items()):
+            share, error = stated if isinstance(stated, (tuple, list)) else (stated, 0.0)
+            rows = np.flatnonzero(np.asarray(of_item) == group)
+            if not 0 <= share <= 1 or not error >= 0 or not len(rows):
+                raise ValueError(
+                    f"group {group!r} has {len(rows)} items, share {share:g} and uncertainty "
+                    f"{error:g}: give items, a share in [0, 1], an uncertainty of at least 0"
+                )
+            values = np.tile([share, float(number)], (len(rows), 1))
+            weight = 1 / (1 + len(rows) * error**2 / max(share * (1 - share), 0.01))
+            parts.append(cls.about_items(name, rows, values, np.full(len(rows), weight)))
+        return cls.concatenate(parts)
+
+    @classmethod
+    def silent(cls, items: Any) -> Judgements:
+        """Make rows that state no more than that items belong to the population."""
+        name = next(known.name for known in KINDS if known.implied)
+        return cls.about_items(name, items, np.ones(len(items)))
+
+    @classmethod
+    def concatenate(cls, parts: Sequence[Judgements]) -> Judgements:
+        """Concatenate tables about the same items; an unknown annotator becomes ""."""
+        if not parts:
+            raise ValueError("parts is empty: give at least one table")
+        if len(parts) == 1:
+            return parts[0]
+        named = [part.ids for part in parts if part.ids is not None]
+        if any(not np.array_equal(ids, named[0]) for ids in named[1:]):
+            if len(named) < len(parts):
+                raise ValueError("parts with and without ids are not about the same items")
+            joined: Any = np.unique(np.concatenate(unify_ids(named)))
+            parts = [part.located(joined) for part in parts]
+            named = [joined]
+        names = ("ends", "kind", "values", "weight")
+        columns: dict[str, Any] = {
+            name: np.concatenate([getattr(part, name) for part in parts]) for name in names
+        }
+        if any(part.annotator is not None for part in parts):
+            columns["annotator"] = np.concatenate(
+                [np.full(len(p), "") if p.annotator is None else p.annotator for p in parts]
+            )
+        return cls(**columns, ids=named[0] if named else None)
+
+    def __len__(self) -> int:
+        return len(self.ends)
+
+    def __getitem__(self, rows: Any) -> Judgements:
+        if isinstance(rows, (int, np.integer)):
+            rows = [rows]
+        annotator = None if self.annotator is None else self.annotator[rows]
+        columns = self.ends[rows], self.kind[rows], self.values[rows], self.weight[rows]
+        return Judgements(*columns, annotator, self.ids)
+
+    def __eq__(self, other: object) -> bool:
+        """Whether both make the same statements about items of the same names, in order."""
+        if not isinstance(other, Judgements):
+            return NotImplemented
+        if len(self) != len(other) or (self.ids is None) != (other.ids is None):
+            return False
+        return all(
+            mine is theirs or np.array_equal(mine, theirs)
+            for mine, theirs in zip(self._comparable(), other._comparable(), strict=True)
+        )
+
+    __hash__ = None  # type: ignore[assignment]  # its arrays can change
+
+    def _comparable(self) -> list[NDArray[Any]]:
+        items = [self.ends] if self.ids is None else [self.left, self.right]
+        annotator = np.full(len(self), "") if self.annotator is None else self.annotator
+        return [*items, self.kind, self.values, self.weight, annotator]
+
+    @property
+    def left(self) -> Ids:
+        """Ids of the first items."""
+        return self._ids()[self.ends[:, 0]]
+
+    @property
+    def right(self) -> Ids:
+        """Ids of the second items, "" where a statement is about one."""
+        ids, single = self._ids(), self.single
+        if not single.any():
+            return ids[self.ends[:, 1]]
+        return np.where(single, "", ids.astype(np.str_)[self.ends[:, 1]])
+
+    def _ids(self) -> Ids:
+        if self.ids is None:
+            raise ValueError("these judgements refer to positions: they have no ids of items")
+        return self.ids
+
+    def located(self, ids: Any) -> Judgements:
+        """The same statements about positions in other ids; TableError for an unknown id.
+
+        Examples
+        --------
+        >>> table = Judgements.from_frame({"left": ["a"], "right": ["c"], "similarity": [0.5]})
+        >>> table.located(["a", "b", "c"]).ends
+        array([[0, 2]])
+        """
+        wanted, known = self._ids(), as_ids("items", ids)
+        places = np.append(find_rows(wanted, known), -1)
+        ends = places[self.ends]
+        for row in first_rows(((ends < 0) & (self.ends >= 0)).any(1)):
+            second = int(ends[row, 0] >= 0)
+            message = unknown_id(
+                ("left", "right")[second], wanted[self.ends[row, second]].item(), known
+            )
+            raise TableError(f"row {row + 1}: {message}")
+        return replace(self, ends=ends, ids=known)
+
+    def used(self) -> Indices:
+        """Positions of the items that some statement is about."""
+        items = np.unique(self.ends)
+        return items[items >= 0]
+
+    def __repr__(self) -> str:
+        counts = ", ".join(f"{name}={count}" for name, count in self.counts().items())
+        return f"Judgements(n={len(self)}{counts and ', ' + counts})"
+
+    @property
+    def u(self) -> Floats:
+        """First value of each row: the similarity, preference or class."""
+        return self.values[:, 0]
+
+    @property
+    def v(self) -> Floats:
+        """Second value of each row: the difference."""
+        return self.values[:, 1]
+
+    def kinds(self) -> tuple[str, ...]:
+        """Names of the kinds that occur."""
+        return tuple(KINDS[number].name for number in np.unique(self.kind))
+
+    def counts(self) -> dict[str, int]:
+        """Number of statements of each kind that occurs."""
+        return {name: int(self.of(name).sum()) for name in self.kinds()}
+
+    def of(self, *names: str) -> Mask:
+        """Mask of the rows of these kinds."""
+        mask: Mask = np.isin(self.kind, [code(name) for name in names])
+        return mask
+
+    def has(self, column: str) -> Mask:
+        """Mask of the rows that have a value in a column, such as "similarity"."""
+        return self._of_kinds(lambda kind: column in (*kind.named, *kind.means))
+
+    def fills(self, column: str) -> Mask:
+        """Mask of the rows that have a value in this very column of a file."""
+        return self._of_kinds(lambda kind: column in kind.named)
+
+    def _of_kinds(self, predicate: Callable[[Kind], bool]) -> Mask:
+        return self.of(*(known.name for known in KINDS if predicate(known)))
+
+    @property
+    def soft(self) -> Mask:
+        """Mask of the rows with a similarity or a difference, on which accuracies are measured."""
+        return self.has("similarity") | self.has("difference")
+
+    def hard(self) -> Mask:
+        """Mask of the rows with hard answers, yes or no rather than a probability.
+
+        Examples
+        --------
+        >>> Judgements.from_pairs([[0, 1], [1, 2]], [[1, 0], [0.9, 0.1]]).hard()
+        array([ True, False])
+        """
+        return np.asarray(np.isin(np.nan_to_num(self.values), (-1, 0, 1)).all(1))
+
+    @property
+    def joint(self) -> Mask:
+        """Mask of the rows that are completed together before each epoch."""
+        return self._of_kinds(lambda kind: kind.joint)
+
+    @property
+    def single(self) -> Mask:
+        """Mask of the rows about one item."""
+        return self.ends[:, 1] < 0
+
+    @property
+    def known(self) -> Mask:
+        """Mask of the rows that state the class of one item, or how likely it is."""
+        return self.single & self._of_kinds(lambda kind: kind.states)
+
+    @property
+    def one_sided(self) -> Mask:
+        """Mask of the rows about one item that do not determine how frequent the classes are."""
+        return self.known & self._of_kinds(lambda kind: "level" not in kind.fixes(False))
+
+    @property
+    def says_nothing(self) -> Mask:
+        """Mask of the rows that `silent` makes."""
+        return self._of_kinds(lambda kind: kind.implied)
+
+    @property
+    def similarity(self) -> Floats:
+        """Similarity of every row, NaN where not given."""
+        return np.where(self.has("similarity"), self.u, np.nan)
+
+    @property
+    def difference(self) -> Floats:
+        """Difference of every row, NaN where not given."""
+        return np.where(self.has("difference"), self.v, np.nan)
+
+    def answers(self) -> Floats:
+        """Similarity and difference (n, 2) of every row, NaN where not given."""
+        return np.stack([self.similarity, self.difference], 1)
+
+    def labels(self) -> PairLabels:
+        """Similarities and differences of the rows that have one, NaN where not given."""
+        return PairLabels(*self.answers()[self.soft].T, noisy=True)
+
+    def file_rows(self) -> Indices:
+        """Row of a file in which each statement stands.
+
+        Consecutive statements of one annotator about the same items share a row where their columns
+        do not, and stand in the order of the kinds.
+        """
+        group = np.empty(len(KINDS), np.int64)
+        for number, codes in enumerate(_codes_sharing_columns()):
+            group[codes] = number
+        same = (self.ends[1:] == self.ends[:-1]).all(1) & (self.weight[1:] == self.weight[:-1])
+        same &= group[self.kind[1:]] > group[self.kind[:-1]]
+        if self.annotator is not None:
+            same &= self.annotator[1:] == self.annotator[:-1]
+        return np.cumsum(np.append(False, ~same)[: len(self)])
+
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """The columns of a file, NaN where a cell is empty."""
+        row = self.file_rows()
+        firsts = np.flatnonzero(np.diff(row, prepend=-1))
+        columns: dict[str, NDArray[Any]] = {"left": self.left[firsts], "right": self.right[firsts]}
+        for name, column in known_columns().items():
+            if (filled := self.fills(name)).any() or (not len(self) and name == "similarity"):
+                columns[name] = np.full(len(firsts), np.nan)
+                columns[name][row[filled]] = self.values[filled, column.place]
+        if (self.weight != 1).any():
+            columns["weight"] = self.weight[firsts]
+        return (
+            columns if self.annotator is None else columns | {"annotator": self.annotator[firsts]}
+        )
+
+    def as_comparisons(self) -> tuple[Judgements, int]:
+        """Read differences as preferences; also count those of 0, which prefer neither.
+
+        A similarity beside a difference stays as a statement of its own.
+
+        Examples
+        --------
+        >>> table = Judgements.from_pairs([[0, 1], [1, 2]], [[0.9, 0.1], [np.nan, 0]])
+        >>> table.as_comparisons()
+        (Judgements(n=2, similarity=1, preference=1), 1)
+        """
+        columns = {"similarity": self.answers()[:, 0], "preference": np.sign(self.answers()[:, 1])}
+        columns["preference"][columns["preference"] == 0] = np.nan
+        differ = self.fills("difference")
+        read = self._from_numbers(
+            self.ends[differ],
+            {name: column[differ] for name, column in columns.items()},
+            self.weight[differ],
+            None if self.annotator is None else self.annotator[differ],
+            self.ids,
+        )
+        if not len(read) and differ.all():
+            raise ValueError("every difference is 0: read as comparisons, they say nothing")
+        parts = [part for part in (self[~differ], read) if len(part)]
+        return Judgements.concatenate(parts), int((self.v[differ] == 0).sum())
+
+    def scaled(self, factor: float) -> Judgements:
+        """The same rows with weights multiplied by a factor."""
+        return replace(self, weight=self.weight * factor)
+
+    def item_weight(self, items: int) -> Floats:
+        """Total weight of each item in statements about pairs; without any, in all statements."""
+        rows = self[~self.single] if not self.single.all() else self
+        ends, weight = rows.ends.ravel(), np.repeat(rows.weight, 2)
+        return np.bincount(ends[ends >= 0], weight[ends >= 0], items).astype(np.float64)
+
+    def packed(self, seed: int) -> Judgements:
+        """Rows for training, with two statements about single items in one row.
+
+        Two statements of the same kind and weight share a row, in random order, with the second
+        value as v. An odd one out is paired with itself at half the weight, and so are statements
+        with two values.
+
+        Examples
+        --------
+        >>> rows = Judgements.about_items("label", [5, 6, 7], [1, 0, 1]).packed(seed=0)
+        >>> rows.ends.tolist(), rows.weight.tolist()
+        ([[6, 7], [5, 5]], [1.0, 0.5])
+        """
+        single = self.single
+        if not single.any():
+            return self
+        parts = [self[~single]] if not single.all() else []
+        with_u, with_both = self[single & ~self.joint], self[single & self.joint]
+        parts += [with_both.doubled()] if len(with_both) else []
+        keys = np.stack([with_u.kind.astype(np.float64), with_u.weight], 1)
+        groups, group_of = np.unique(keys, axis=0, return_inverse=True)
+        for number in range(len(groups)):
+            group = with_u[group_of.ravel() == number]
+            order = permutation(stream(seed, "labelled"), len(group))
+            odd = len(order) % 2
+            rows = np.concatenate([order, order[len(order) - odd :]]).reshape(-1, 2)
+            weight = group.weight[rows[:, 0]]
+            weight[len(weight) - odd :] /= 2
+            kind = group.kind[rows[:, 0]]
+            parts.append(Judgements(group.ends[rows, 0], kind, group.u[rows], weight, ids=self.ids))
+        return Judgements.concatenate(parts)
+
+    def doubled(self) -> Judgements:
+        """Rows for training, one for each statement, with single items paired with themselves.
+
+        These rows have half the weight, so that they count as in `packed`.
+        """
+        single = self.single
+        if not single.any():
+            return self
+        ends, values, with_u = self.ends.copy(), self.values.copy(), single & ~self.joint
+        ends[single, 1], values[with_u, 1] = ends[single, 0], values[with_u, 0]
+        weight = np.where(single, self.weight / 2, self.weight)
+        return Judgements(ends, self.kind, values, weight, self.annotator, self.ids)
+
+    def weight_columns(self, names: Sequence[str]) -> list[Floats]:
+        """For each kind the weights of its rows, zero for others; all together have mean one."""
+        scale = len(self) / self.weight.sum()
+        return [np.where(self.of(name), self.weight * scale, 0.0) for name in names]
+
+
+def check_ends(ends: Indices, kinds: NDArray[np.int8]) -> None:
+    """ValueError for the first statement (kind −1 is none) about the wrong number of items."""
+    single = np.array([*(known.single for known in KINDS), False])[kinds]
+    wrong = (ends[:, 0] < 0) | (single != (ends[:, 1] < 0))
+    for row in first_rows((kinds >= 0) & wrong):
+        known, items = KINDS[kinds[row]], " and ".join(map(str, ends[row]))
+        number, remedy = "two items", "give two positions from 0 on"
+        if known.single:
+            number, remedy = "one item", "give its position and -1, or use Judgements.about_items"
+        raise ValueError(f"row {row}: {known.name!r} is about {number}; got {items}: {remedy}")
+
+
+def _classify(
+    numbers: Mapping[str, Floats], codes: Sequence[int], n: int
+) -> tuple[NDArray[np.int8], Floats]:
+    """Kind, −1 if none of these codes, and values (n, 2) of the rows of a table."""
+    kinds, values = np.full(n, -1, np.int8), np.zeros((n, 2))
+    # Kinds with more columns come later, and take the rows that have all of them.
+    for number in sorted(codes, key=lambda k: len(KINDS[k].columns)):
+        columns = KINDS[number].columns
+        if all(column.name in numbers for column in columns):
+            rows = np.logical_and.reduce([~np.isnan(numbers[c.name]) for c in columns])
+            kinds[rows] = number
+            for column in columns:
+                values[rows, column.place] = numbers[column.name][rows]
+    return kinds, values
+
+
+def _codes_sharing_columns() -> list[list[int]]:
+    """Codes of the kinds, grouped by shared columns: a row is of at most one kind of each."""
+    groups: list[list[int]] = []
+    for number, known in enumerate(KINDS):
+        for codes in groups:
+            if any({*known.named} & {*KINDS[code].named} for code in codes):
+                codes.append(number)
+                break
+        else:
+            groups.append([number])
+    return groups
+
+
+def _problems(
+    columns: Mapping[str, Floats], alone: Mask, *, noisy: bool
+) -> Iterator[tuple[int, str]]:
+    """Rows with values that cannot be judgements, and what is wrong with them."""
+    known, about_pair, about_item = (
+        known_columns(),
+        columns_of(single=False),
+        columns_of(single=True),
+    )
+    stated = {False: np.zeros(len(alone), bool), True: np.zeros(len(alone), bool)}
+    for name, values in columns.items():
+        yield from known[name].mistakes(values, noisy=noisy)
+        stated[name in about_item] |= ~np.isnan(values)
+    yield from incomplete(columns)
+    *first, last = about_pair[:3]
+    for row in first_rows(~alone & ~stated[False], 10):
+        yield row, f"no judgement; give {', '.join(first)} or {last}, or drop the row"
+    for row in first_rows(alone & (stated[False] | ~stated[True]), 10):
+        yield row, "right is empty; every row needs it"

@@ -1,0 +1,216 @@
+"""The model of annotators: what it recovers from simulated crowds, and how it corrects answers."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pairlearn import PairClassifier, PairLabels
+from pairlearn.annotators import Annotator, Annotators
+from pairlearn.annotators.answers import Answers
+from pairlearn.estimators.cross_fitting import reason_to_learn
+from pairlearn.judgements import Judgements
+
+PAIRS = 300
+
+
+def honest(r: Any, q: Any) -> Any:
+    return np.stack([r * q + (1 - r) * (1 - q), q - r], 1)
+
+
+def leaning(r: Any, q: Any, rng: Any, by: tuple[float, float]) -> Any:
+    return np.clip(honest(r, q) + by, [0, -1], [1, 1])
+
+
+def ideal(r: Any, q: Any, rng: Any) -> Any:
+    return honest(r, q)
+
+
+def guessing(r: Any, q: Any, rng: Any, share: float = 1.0) -> Any:
+    answers, guess = honest(r, q), rng.random(len(r)) < share
+    answers[guess] = np.stack([rng.random(len(r)), rng.uniform(-1, 1, len(r))], 1)[guess]
+    return answers
+
+
+def constant(r: Any, q: Any, rng: Any) -> Any:
+    return np.tile([1.0, 0.0], (len(r), 1))
+
+
+def levels(r: Any, q: Any, rng: Any, by: float = 0.0) -> Any:
+    s, c = leaning(r, q, rng, (by, 0)).T
+    return np.stack([np.round(4 * s) / 4, np.round(2 * c) / 2], 1)
+
+
+def hard(r: Any, q: Any, rng: Any) -> Any:
+    outcomes = np.stack([r * (1 - q), (1 - r) * q, np.ones(len(r))], 1)
+    outcomes[:, 1] += outcomes[:, 0]
+    which = (rng.random(len(r))[:, None] > outcomes).sum(1)
+    return np.array([[0, -1], [0, 1], [1, 0]], np.float64)[which]
+
+
+def crowd(*people: Any, seed: int = 0, shift: float = 0.0) -> tuple[Judgements, Any, Any]:
+    """Judgements of the same pairs, log-odds of a fair model, and the honest answers."""
+    rng = np.random.default_rng(seed)
+    z = rng.normal(shift, 2.5, 2 * PAIRS)
+    r = 1 / (1 + np.exp(-z))
+    values = np.concatenate([answer(r[::2], r[1::2], rng) for answer in people])
+    ends = np.tile(np.arange(2 * PAIRS).reshape(-1, 2), (len(people), 1))
+    names = np.repeat([f"p{k}" for k in range(len(people))], PAIRS)
+    judged = Judgements.from_pairs(ends, PairLabels(*values.T, noisy=True), names)
+    return judged, (z + rng.normal(0, 1, len(z)))[ends], honest(r[::2], r[1::2])
+
+
+@pytest.mark.parametrize("by", [(0.15, 0.0), (-0.1, 0.0), (0.0, -0.2), (0.1, 0.1)])
+def test_leans_are_learnt(by: tuple[float, float]) -> None:
+    judged, scores, _ = crowd(partial(leaning, by=by))
+    (person,) = Annotators.learn(judged, scores).people
+    assert person.leans == pytest.approx(by, abs=0.03)
+    assert person.guesses < 0.02
+
+
+@pytest.mark.parametrize("shift", [0.0, -5.0])
+def test_an_ideal_annotator_has_nothing_to_correct(shift: float) -> None:
+    judged, scores, truth = crowd(ideal, shift=shift)
+    for given in (None, scores):
+        annotators = Annotators.learn(judged, given)
+        assert annotators.describe("p0") == "nothing to correct"
+        np.testing.assert_allclose(annotators.correct(judged, given).values, truth, atol=0.01)
+
+
+def test_guesses_are_learnt_and_count_less() -> None:
+    judged, scores, truth = crowd(partial(guessing, share=0.3))
+    annotators = Annotators.learn(judged, scores)
+    (person,) = annotators.people
+    assert person.guesses == pytest.approx(0.3, abs=2 * person.guesses_error + 0.05)
+    corrected = annotators.correct(judged, scores)
+    before = np.abs(judged.values - truth).mean()
+    after = np.average(np.abs(corrected.values - truth).mean(1), weights=corrected.weight)
+    assert after < before / 3
+
+
+def test_one_careful_person_outweighs_a_constant_and_a_random_one() -> None:
+    judged, scores, truth = crowd(ideal, constant, guessing)
+    for given in (None, scores):
+        annotators = Annotators.learn(judged, given)
+        careful, fixed, random = annotators.people
+        assert careful.guesses < 0.6  # alone, nothing tells consistent guesses from honest answers
+        assert not fixed.informative
+        assert not random.informative
+        assert np.abs(annotators.correct(judged, given).values - truth).mean() < 0.04
+    assert careful.guesses < 0.05  # with scores
+    assert annotators.describe("p1") == "gives one answer to everything"
+
+
+def test_levels_and_hard_answers_are_recognised() -> None:
+    judged, scores, _ = crowd(partial(levels, by=0.15), hard)
+    graded, yes_or_no = Annotators.learn(judged, scores).people
+    assert (graded.scale, yes_or_no.scale) == ("levels", "hard")
+    assert graded.lean_same == pytest.approx(0.15, abs=0.06)
+    assert graded.guesses < 0.1
+    assert yes_or_no.guesses < 0.2
+
+
+def test_standard_errors_cover() -> None:
+    within = 0
+    for seed in range(10):
+        judged, scores, _ = crowd(partial(guessing, share=0.2), seed=seed)
+        (person,) = Annotators.learn(judged, scores).people
+        within += abs(person.guesses - 0.2) < 1.96 * person.guesses_error + 0.02
+    assert within >= 8
+
+
+def test_correct_gives_one_statement_per_pair_and_keeps_other_kinds() -> None:
+    judged, _scores, _ = crowd(ideal, guessing)
+    known = Judgements.about_items("label", [0, 1], [1, 0])
+    table = Judgements.concatenate([judged, known])
+    corrected = Annotators.learn(table).correct(table)
+    assert corrected.counts() == {"both": PAIRS, "label": 2}
+
+
+def test_the_order_of_items_does_not_matter() -> None:
+    judged, scores, _ = crowd(partial(leaning, by=(0.1, 0.0)), ideal)
+    turned = np.arange(len(judged)) % 2 == 1
+    ends = np.where(turned[:, None], judged.ends[:, ::-1], judged.ends)
+    values = judged.values * np.where(turned[:, None], [1, -1], [1, 1])
+    other = Judgements(ends, judged.kind, values, None, judged.annotator)
+    z = np.where(turned[:, None], scores[:, ::-1], scores)
+    first, second = (Annotators.learn(*table) for table in ((judged, scores), (other, z)))
+    assert [p.lean_same for p in first.people] == [p.lean_same for p in second.people]
+
+
+def test_answers_without_a_name_are_those_of_the_only_annotator() -> None:
+    judged, _, _truth = crowd(partial(leaning, by=(0.15, 0.0)))
+    annotators = Annotators.learn(judged)
+    nameless = Judgements(judged.ends, judged.kind, judged.values)
+    named, taken = (annotators.correct(table).values for table in (judged, nameless))
+    np.testing.assert_array_equal(named, taken)
+    several = Annotators((Annotator("ann", 20), Annotator("bob", 20)))
+    with pytest.raises(ValueError, match=r"learnt how 2 annotators answer \(ann and bob\)"):
+        several.correct(nameless)
+
+
+def test_nothing_learnt_corrects_nothing() -> None:
+    judged, _, _ = crowd(ideal)
+    assert Annotators().correct(judged) is judged
+    assert Annotators().noise == (0.0, 0.0)
+    assert Annotators.learn(judged[:0]).people == ()
+
+
+def test_unknown_annotators_are_believed() -> None:
+    judged, _, truth = crowd(ideal)
+    annotators = Annotators((Annotator("somebody else", 50, lean_same=0.2),))
+    np.testing.assert_allclose(annotators.correct(judged).values, truth, atol=0.01)
+
+
+def test_the_spread_of_answers_is_estimated() -> None:
+    def blurred(r: Any, q: Any, rng: Any) -> Any:
+        return np.clip(honest(r, q) + rng.normal(0, 0.15, (len(r), 2)), [0, -1], [1, 1])
+
+    judged, scores, _ = crowd(blurred, blurred, blurred)
+    same, right = Annotators.learn(judged, scores).noise
+    assert 0.1 < np.sqrt(same) < 0.2
+    assert 0.1 < np.sqrt(right) < 0.2
+
+
+def test_plain_values_make_the_same_annotators() -> None:
+    judged, scores, _ = crowd(levels, guessing)
+    annotators = Annotators.learn(judged, scores)
+    assert Annotators.from_dict(annotators.to_dict()) == annotators
+
+
+@pytest.mark.parametrize(
+    ("people", "reason"),
+    [
+        ((ideal,), False),
+        ((levels,), False),
+        ((hard,), False),
+        ((ideal, ideal), True),
+        ((partial(leaning, by=(0.15, 0.0)),), True),
+        ((partial(guessing, share=0.2),), True),
+    ],
+)
+def test_when_annotators_are_learnt(people: Any, reason: bool) -> None:
+    judged, _, _ = crowd(*people)
+    assert (reason_to_learn(Answers.of(judged)) is not None) == reason
+
+
+def test_fit_learns_annotators_and_measures_with_them() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(480, 3))
+    r = 1 / (1 + np.exp(-3 * x[:, 0]))
+    ends = np.arange(480).reshape(-1, 2)
+    values = leaning(r[::2], r[1::2], rng, (0.0, -0.25))
+    model = PairClassifier(preprocessor=x, model="linear", random_state=0)
+    model.fit(ends[:160], PairLabels(*values[:160].T, noisy=True))
+    (person,) = model.annotators_.people
+    assert person.lean_right == pytest.approx(-0.25, abs=0.03)
+    names = ["ann"] * 80  # a name that fit has not seen is believed; no name is the one learnt
+    held = PairLabels(*values[160:].T, noisy=True)
+    corrected = model.estimate_accuracy(ends[160:], held)
+    believed = model.estimate_accuracy(ends[160:], held, annotator=names)
+    truth = float(np.where(model.predict(x) > 0, r, 1 - r)[320:].mean())
+    assert corrected.low <= truth <= corrected.high
+    assert abs(corrected.value - truth) < abs(believed.value - truth)
