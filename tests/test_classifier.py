@@ -93,7 +93,9 @@ def test_what_judgements_leave_open_has_to_be_told():
     alike, apart = PairLabels(S, None), PairLabels(None, C)
     with pytest.raises(ValueError, match="the same with the two classes exchanged"):
         linear().fit(PAIRS, alike)
-    with pytest.raises(ValueError, match="do not tell how frequent the classes are: pass prior="):
+    with pytest.raises(
+        ValueError, match="do not tell how frequent the classes are: state the share"
+    ):
         linear().fit(PAIRS, apart)
     assert agreement(linear(majority="positive").fit(PAIRS, alike)) < 0.05
 
@@ -150,7 +152,7 @@ def test_log_odds_are_shifted_to_the_target_prior():
 
 
 def test_a_stated_prior_that_does_not_fit_is_warned_about():
-    with pytest.warns(PriorMismatchWarning, match=r"is wrong, or .*pass target_prior=0\.1"):
+    with pytest.warns(PriorMismatchWarning, match=r"is wrong, or .*pass 0\.1 as the target prior"):
         linear(prior=0.1).fit(PAIRS, LABELS)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

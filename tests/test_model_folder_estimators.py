@@ -42,7 +42,9 @@ def test_a_classifier_comes_back_whole(model: Any, tmp_path: Path) -> None:
     classifier.record_, classifier._scratch = PriorEstimate(0.2, 0.1, 0.3, 0.68, 100), object()
     classifier.names_ = np.array(["a", "ç"], dtype=object)
     classifier.save(tmp_path / "model")
-    with pytest.raises(ValueError, match="is a model already: choose another folder, or overwrite"):
+    with pytest.raises(
+        ValueError, match="is a model already: choose another folder, or replace it"
+    ):
         classifier.save(tmp_path / "model")
     classifier.save(tmp_path / "model", overwrite=True)
     module = None if isinstance(model, str) else Net()

@@ -41,7 +41,7 @@ def test_classes_that_contradict_the_differences() -> None:
     x, r = items(0.0)
     labels = PairLabels.from_posteriors(*r[ENDS].T)
     y = np.where(r[:30] > 0.5, 1, -1)
-    with pytest.warns(KnownClassesWarning, match="Either positive= is the other class"):
+    with pytest.warns(KnownClassesWarning, match="Either the positive class .* is the other one"):
         linear().fit(x[ENDS], labels, labelled=(x[:30], -y))
     linear().fit(x[ENDS], labels, labelled=(x[:30], y))  # and no warning
     names = np.where(y > 0, "bad", "good")

@@ -11,7 +11,7 @@ from sklearn.linear_model import LogisticRegression
 from model_folders import answer, plain, run
 from pairlearn import PairLabels
 from pairlearn.estimators import PairClassifier
-from pairlearn.estimators.measuring import digest
+from pairlearn.io.item_files import digest
 from pairlearn.evaluation import CalibrationCurve, Estimate
 from pairlearn.io import ItemTable, read_pairs, write_items, write_pairs
 from pairlearn.report import build_report, compare_annotators, measure
@@ -55,7 +55,7 @@ def test_annotators_beside_a_model() -> None:
     apart = [np.abs(s - p * q - (1 - p) * (1 - q))[::3], np.abs(c - (q - p))[::3]]
     assert (a.name, b.name, a.judgements) == ("a", "b", 20)
     assert a.model_gap == pytest.approx(np.nanmean(apart))
-    assert a.words == a.manner.words() and "guesses" in a.words
+    assert a.person is not None and a.words == a.person.sentence() and "guesses" in a.words
 
 
 def test_page_says_what_evaluate_says(folder: Path, tmp_path: Path) -> None:

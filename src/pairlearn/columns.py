@@ -317,7 +317,9 @@ def two_classes(name: str, values: NDArray[Any], positive: Any = None) -> NDArra
         return classes
     if positive in (names[0], str(names[0])):
         return classes[::-1].copy()
-    raise ValueError(f"{name} are {names[0]!r} and {names[1]!r}: positive={positive} is neither")
+    raise ValueError(
+        f"{name} are {names[0]!r} and {names[1]!r}: the positive class {positive} is neither"
+    )
 
 
 def check_share(name: str, value: float | None, *, zero: bool = False) -> None:

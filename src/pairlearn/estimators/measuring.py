@@ -234,8 +234,9 @@ class HeldPairs(ScoredPairs):
         scored = classifier.score_pairs(
             judged, lambda needed: log_odds(classifier, items[needed], files[0])
         )
-        used = len(judged) if both else int(table.soft.sum())
-        ignored, seen = alone + len(table) - used, doubt_of_seen(new)
+        row, wanted = table.file_rows(), table.of("both") if both else table.soft
+        ignored = alone + len(np.unique(row)) - len(np.unique(row[wanted]))
+        seen = doubt_of_seen(new)
         return cls(**vars(scored), items=items, table=table, ignored=ignored, seen=seen)
 
     @property

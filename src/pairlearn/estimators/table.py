@@ -302,12 +302,10 @@ def _locate(
     """
     check_ends(statements.ends, statements.kind)
     single = statements.ends < 0
-    by_row = statements.ids is not None and pairs is not None
-    if (
-        preprocessor is None
-        and not by_row
-        and (np.ndim(pairs) < 3 or np.shape(pairs)[:2] != single.shape)
-    ):
+    by_row = np.ndim(pairs) > 2 and (
+        np.shape(pairs)[:2] == single.shape or statements.ids is not None
+    )
+    if preprocessor is None and not by_row:
         features = read_instances("pairs", pairs, None, step)
         if (last := statements.ends.max(initial=-1)) >= len(features):
             raise ValueError(f"labels are about item {last}, and pairs has {len(features)} items")
