@@ -12,9 +12,6 @@ what the page would show:
   the same linear model, fitted to these pairs, by the true classes of all other items;
 - *planned*: the interval of what all 1,000 pairs will give, and whether it holds the accuracy of
   the model fitted to all of them.
-
-The confidence of the intervals was chosen by such replays with seeds below 30: with 0.95 some cells
-held the truth less than nine times in ten.
 """
 
 from __future__ import annotations

@@ -13,8 +13,8 @@ from starlette.testclient import TestClient
 from typer.testing import CliRunner, Result
 
 from browser import make_project
+from pairlearn.cli import app
 from pairlearn_studio import Project, Store, StoredAnswer
-from pairlearn_studio.cli.annotate import app
 from pairlearn_studio.server import make_app
 
 HERE = "http://127.0.0.1:8337"
@@ -22,7 +22,7 @@ HERE = "http://127.0.0.1:8337"
 
 def annotate(*arguments: object) -> Result:
     """Run ``pairlearn annotate``."""
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+    return CliRunner().invoke(app, ["annotate", *map(str, arguments)])
 
 
 def annotate_json(*arguments: object) -> Any:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from statistics import fmean, median
 from typing import Any
 
@@ -12,11 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pairlearn.annotators import Manner
 from pairlearn.labels import PairLabels
 from pairlearn_studio import Annotator, StoredAnswer
 from pairlearn_studio.exchange import aggregate
-from pairlearn_studio.overview import AnswerColumns, crowd_of, overview_of
+from pairlearn_studio.overview import AnswerColumns, overview_of, people_of
 from studio_store import stored as row
 
 
@@ -67,20 +65,6 @@ def test_drift_of_somebody_who_grows_generous() -> None:
     assert math.isnan(drift.strength)
 
 
-def test_a_share_of_guesses_that_could_be_anything_is_not_told() -> None:
-    wide = Manner("ann", 40, random=0.47, random_error=0.2)
-    assert wide.words().startswith("too little to tell how many of the answers are guesses")
-    assert "guesses (" in replace(wide, random_error=0.05).words()
-    # Honest people with few answers: of one in forty nobody can tell that it is one.
-    few = Manner("ann", 20, random=0.03, random_error=0.15)
-    assert few.words().startswith("too little to tell how many of the answers are guesses")
-    assert (
-        "3% of the answers are guesses (0% to 7%)"
-        in replace(few, answers=80, random_error=0.02).words()
-    )
-    assert "guesses" not in replace(few, random=0.0).words()
-
-
 def test_nobody_and_nothing() -> None:
     assert overview_of(AnswerColumns([]), {}) == []
     (overview,) = overview_of(AnswerColumns([]), {Annotator(1, "ann"): 3})
@@ -108,7 +92,7 @@ def crowd(seed: int, pairs: int = 120) -> tuple[Any, list[StoredAnswer]]:
 def test_a_careful_person_outweighs_a_constant_and_a_random_one(seed: int) -> None:
     """Who agrees most with the others is not who is right: the two who are not agree in nothing."""
     honest, rows = crowd(seed)
-    weights = crowd_of(rows).weights()
+    weights = people_of(rows).reliability()
     assert weights["careful"] > 2.5
     assert max(weights["constant"], weights["random"]) < 0.1
     joined = aggregate(rows, "reliability")
@@ -117,11 +101,12 @@ def test_a_careful_person_outweighs_a_constant_and_a_random_one(seed: int) -> No
 
 
 def test_few_answers_weigh_nearly_as_the_average() -> None:
-    assert crowd_of([row("ann", 1, 0.5), row("bob", 2, 0.5)]).weights() == {"ann": 1.0, "bob": 1.0}
-    assert crowd_of([]).weights() == {}
+    two = people_of([row("ann", 1, 0.5), row("bob", 2, 0.5)])
+    assert two.reliability() == {"ann": 1.0, "bob": 1.0}
+    assert people_of([]).reliability() == {}
     _, rows = crowd(0)
     late = [answer for answer in rows if answer.annotator != "random" or answer.pair < 4]
-    assert 0.5 < crowd_of(late).weights()["random"] < 1
+    assert 0.5 < people_of(late).reliability()["random"] < 1
 
 
 @settings(max_examples=60)

@@ -2,52 +2,60 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
+import numpy as np
 import pytest
-from pairlearn.annotators.manner import Manner
-from test_annotator_words import crowd_of, write
 
-from pairlearn.annotators import Crowd
-from pairlearn_studio.cli import exchange as annotate_exchange
+from pairlearn.labels import PairLabels
 from studio_client import annotate
 
-
-def test_rivals_weigh_the_same_and_are_said_to_be_rivals(tmp_path: Path) -> None:
-    people = {"ann": "honest", "bob": "honest", "cy": "other pairs"}
-    crowd = crowd_of(people, seed=1)
-    assert crowd.rivals == (("ann", "bob"), ("cy",))
-    assert {*crowd.weights().values()} == {1.0}
-    write(tmp_path, people, seed=1)
-    project = tmp_path / "project"
-    assert annotate("init", project, tmp_path / "items.csv", "--pairs", 5).exit_code == 0
-    assert annotate("import", project, tmp_path / "pairs.csv").exit_code == 0
-    done = annotate("export", project, tmp_path / "out.csv", "--aggregate", "reliability")
-    assert "reliability of cy: 1.00; contradicts ann, bob, and either may be right" in done.stdout
-    assert "either side could be right: ann and bob against cy. They count the same" in done.stderr
+PAIRS = 60
 
 
-def test_a_mean_of_doubtful_answers_is_warned_of(tmp_path: Path) -> None:
-    people = {"ann": "honest", "bob": "constant", "cy": "honest", "dan": "honest"}
-    write(tmp_path, people, seed=1)
-    project, out = tmp_path / "project", tmp_path / "out.csv"
-    assert annotate("init", project, tmp_path / "items.csv", "--pairs", 5).exit_code == 0
-    assert annotate("import", project, tmp_path / "pairs.csv").exit_code == 0
-    for rule in ("mean", "median"):
-        done = annotate("export", project, out, "--aggregate", rule, "--force")
-        assert done.stderr.count("warning") == 1 and "reliability of" not in done.stdout
-        assert f"bob: gives one answer to everything. The {rule} counts these" in done.stderr
-        assert "--without bob leaves them out" in done.stderr
-    for options in (
-        ("--aggregate", "reliability"),
-        ("--aggregate", "mean", "--without", "bob"),
-        (),
-    ):
-        assert not annotate("export", project, out, *options, "--force").stderr
+def project_with(folder: Path, people: Mapping[str, str]) -> Path:
+    """A project whose pairs all people judged: honestly, alike each time, or other pairs."""
+    rng = np.random.default_rng(1)
+    shown, others = (PairLabels.from_posteriors(*rng.random((2, PAIRS))) for _ in range(2))
+    answers = {"honest": shown.to_array(), "other pairs": others.to_array()}
+    answers["constant"] = np.tile([1.0, 0.0], (PAIRS, 1))
+    (folder / "items.csv").write_text("id,a\n" + "".join(f"{k},{k}\n" for k in range(2 * PAIRS)))
+    rows = [
+        f"{2 * pair},{2 * pair + 1},{s:.3f},{c:.3f},{name}\n"
+        for name, manner in people.items()
+        for pair, (s, c) in enumerate(
+            answers[manner] + (manner == "honest") * rng.normal(0, 0.01, (PAIRS, 2)) * [0, 1]
+        )
+    ]
+    (folder / "pairs.csv").write_text(
+        "left,right,similarity,difference,annotator\n" + "".join(rows)
+    )
+    project = folder / "project"
+    assert annotate("init", project, folder / "items.csv", "--pairs", 5).exit_code == 0
+    done = annotate("import", project, folder / "pairs.csv")
+    assert done.exit_code == 0, done.output
+    return project
 
 
 @pytest.mark.parametrize("rule", ["mean", "reliability"])
-def test_no_rule_counts_a_copy_less(rule: str) -> None:
-    crowd = Crowd({name: Manner(name) for name in ("ann", "bob")}, copies={"bob": "ann"})
-    (words,) = annotate_exchange._doubts(crowd, rule)
-    assert words.endswith(f"The {rule} counts both: --without bob leaves the copies out")
+def test_two_people_who_contradict_each_other_are_named(tmp_path: Path, rule: str) -> None:
+    project = project_with(tmp_path, {"ann": "honest", "cy": "other pairs"})
+    done = annotate("export", project, tmp_path / "out.csv", "--aggregate", rule)
+    assert "warning: ann and cy contradict each other on the same pairs" in done.stderr
+
+
+def test_a_mean_of_doubtful_answers_is_warned_of(tmp_path: Path) -> None:
+    people = {"ann": "honest", "bob": "constant", "cy": "honest", "dan": "other pairs"}
+    project, out = project_with(tmp_path, people), tmp_path / "out.csv"
+    for rule in ("mean", "median"):
+        done = annotate("export", project, out, "--aggregate", rule, "--force")
+        assert "reliability of" not in done.stdout
+        assert "bob's 60 answers all have similarity 1 and difference 0" in done.stderr
+        assert f"The {rule} counts these answers like all others" in done.stderr
+        assert "--without dan leaves them out" in done.stderr
+    done = annotate("export", project, out, "--aggregate", "reliability", "--force")
+    assert "reliability of bob: 0.00; gives one answer to everything" in done.stdout
+    assert "counts these answers" not in done.stderr
+    for options in (("--aggregate", "mean", "--without", "bob,dan"), ()):
+        assert not annotate("export", project, out, *options, "--force").stderr

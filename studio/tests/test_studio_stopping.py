@@ -10,23 +10,21 @@ from typing import Any
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 from browser import make_project
 from pairlearn import PairClassifier
-from pairlearn.annotators import Manner
+from pairlearn.annotators import Annotator
 from pairlearn.check import check
 from pairlearn.io import read_pairs
 from pairlearn.labels import PairLabels
 from pairlearn_studio import Project, Store
-from pairlearn_studio.cli.annotate import app
 from pairlearn_studio.creating import create_project
 from pairlearn_studio.exchange import export_table
 from pairlearn_studio.reader import StoreReader
 from pairlearn_studio.records import LEVELS, Known
 from pairlearn_studio.server.pages import dots
 from pairlearn_studio.stopping import Forecast, forecast_parts
-from studio_client import serving
+from studio_client import annotate, annotate_json, serving
 from studio_processes import wait_until
 from studio_store import stored, submit
 
@@ -75,9 +73,7 @@ def test_the_page_shows_what_the_careless_cost(
 ) -> None:
     project, boss, x, positive = crowd
     out = tmp_path / "pairs.csv"
-    run = CliRunner().invoke(
-        app, ["export", str(project.folder), str(out), "--without", ",".join(CARELESS)]
-    )
+    run = annotate("export", project.folder, out, "--without", ",".join(CARELESS))
     assert run.exit_code == 0, run.output
     with serving(project.folder, {"boss": boss}) as studio:
         visitor = studio.visit("boss")
@@ -134,14 +130,14 @@ def test_a_forecast_without_what_it_needs(tmp_path: Path, monkeypatch: pytest.Mo
     assert "pillow" in needs["needs"].lower() and manners == {"manners": {}, "flagged": []}
     with serving(project.folder, {"boss": boss}) as studio:
         client = studio.client
-        manner = Manner("ann", 200, random=0.5, same_amount=0.2, lean_same=0.12, hard=True)
+        manner = Annotator("ann", 200, guesses=0.5, lean_same=0.12, scale="hard")
         needs["manners"] = {"ann": (manner.phrases(), True)}
         client.app.state.studios[""].forecast.results |= needs  # type: ignore[attr-defined]
         page = studio.visit("boss").client.get("/supervisor").text
         words = client.get("/api/status").json()["annotators"][0]["words"]
     assert ">Diese Objekte haben keine Merkmale" not in page and "illow" in page
     assert "geraten: die Hälfte der Antworten; sagt um 0.12 zu oft „gleich“" in page
-    assert words == manner.words()  # programs are words in English
+    assert words == manner.sentence()  # programs are words in English
 
 
 def test_answers_about_items_that_are_gone_are_left_out(
@@ -239,8 +235,7 @@ def test_the_supervisor_settles_a_disputed_pair(tmp_path: Path) -> None:
         assert (seat.active, seat.note) == (False, "settles pairs")
         assert store.next_task(1) is None  # nobody got anything new to judge
     out = tmp_path / "pairs.csv"
-    run = CliRunner().invoke(app, ["export", str(project.folder), str(out), "--json"])
-    assert json.loads(run.stdout)["overruled"] == 3
+    assert annotate_json("export", project.folder, out)["overruled"] == 3
     table = read_pairs(out)
     assert table.annotator is not None and len(table) == 10
     mine = table[table.annotator == author]

@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pairlearn.tables import read_pairs
 from starlette.testclient import TestClient
 
 from browser import make_project, png
 from chat_server import running
+from pairlearn.io import read_pairs
 from pairlearn_studio import Answer, Project, Store, StoreError, writer
 from pairlearn_studio.creating import create_project
 from pairlearn_studio.overview import krippendorff_alpha

@@ -54,8 +54,8 @@ NEXT = 50
 FOLDS, FEW_FOLDS = 5, 3
 """Each fold is one fit of about a second of CPU time."""
 CONFIDENCE = 0.98
-"""Covers the sampling of pairs alone; as the model varies, too, intervals are meant to hold nine
-times in ten (`bench/speed/stopping.py`)."""
+"""Of the interval for the sampling of pairs. It is above 0.95 because the model varies as well;
+`bench/speed/stopping.py` measures how often the intervals hold."""
 WIDEST = 200
 """Most features; where there are more, so many principal components are used."""
 REST = 9
