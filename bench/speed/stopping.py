@@ -1,6 +1,6 @@
 """Whether the accuracy that the supervisor's page shows can be relied on.
 
-    python bench/speed/stopping.py --data FOLDER [--replays 30] > bench/speed/stopping.txt
+    python bench/speed/stopping.py --data FOLDER [--replays 30]
 
 Replays the collection of 1,000 pairs of 2,000 items of Optdigits, Pendigits and Letter. The
 annotator's posteriors are those of a network that did not see the item, as it is, well

@@ -159,7 +159,7 @@ def folder_of(folder: Path, **files: bytes) -> Path:
         (lambda folder: table(folder, "id,x\n,2\n1,3\n"), "id is empty"),
         (lambda folder: table(folder, "id,x\n1,2,3\n"), "3 cells, but the header has 2"),
         (lambda folder: table(folder, "id,x,x\n1,2,3\n"), "columns 2 and 3 are both named 'x'"),
-        (lambda folder: table(folder, 'id,x\n1,"2\n'), "row 1"),
+        (lambda folder: table(folder, 'id,x\n1,"2\n'), "a quoted cell is never closed"),
         (lambda folder: table(folder, "id,x\n"), "has no items"),
         (lambda folder: folder_of(folder, **{"a.png": b"<html>"}), "is not a PNG image"),
         (lambda folder: folder_of(folder, **{"a.png": PNG, "b.txt": b"b"}), "images and texts"),

@@ -289,9 +289,9 @@ class Annotator:
         if high - low > 0.5:
             phrases.append(("too little to tell how many of the answers are guesses", {}))
         elif low >= 0.01:
-            text = "{share} of the answers are guesses" + " ({low:.0%} to {high:.0%})" * (
-                low < high
-            )
+            text = "{share} of the answers are guesses"
+            if low < high:
+                text = "{share} of the answers are guesses ({low:.0%} to {high:.0%})"
             shares = {"share": _in_words(self.guesses), "low": low, "high": high}
             phrases.append((text, shares))
         for lean, error, texts in (

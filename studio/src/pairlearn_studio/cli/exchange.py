@@ -150,9 +150,9 @@ def _doubts(people: People, rule: str | None) -> Iterator[str]:
     named = {name for finding in people.findings for name in finding.names}
     names = sorted(people.doubted - named)
     if names and rule != "reliability":
-        words = "; ".join(f"{name}: {people.annotators.describe(name)}" for name in names)
+        described = "; ".join(f"{name}: {people.annotators.describe(name)}" for name in names)
         yield (
-            f"{words}. The {rule} counts these answers like all others: --aggregate reliability "
+            f"{described}. The {rule} counts these answers like all others: --aggregate reliability "
             f"counts them less, --without {shlex.quote(','.join(names))} leaves them out"
         )
 
