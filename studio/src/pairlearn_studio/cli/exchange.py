@@ -152,8 +152,9 @@ def _doubts(people: People, rule: str | None) -> Iterator[str]:
     if names and rule != "reliability":
         described = "; ".join(f"{name}: {people.annotators.describe(name)}" for name in names)
         yield (
-            f"{described}. The {rule} counts these answers like all others: --aggregate reliability "
-            f"counts them less, --without {shlex.quote(','.join(names))} leaves them out"
+            f"{described}. The {rule} counts these answers like all others: "
+            "--aggregate reliability counts them less, "
+            f"--without {shlex.quote(','.join(names))} leaves them out"
         )
 
 
