@@ -151,9 +151,17 @@ class People:
         return guessing.union(*(finding.names for finding in self.findings))
 
     def reliability(self) -> dict[str, float]:
-        """Weights for a mean of answers, with a mean of 1: inverse variances, less for guesses."""
-        people = self.annotators.people
-        trust = {p.name: (1 - p.guesses) / (float(p.noise.mean()) + 0.01) for p in people}
+        """Weights for a mean of answers, with a mean of 1.
+
+        An answer is (1 − g) times the honest one on average, g being the share of guesses, so that
+        its best weight is (1 − g) over its variance. That of a guess is the mean of those of
+        uniform similarities, 1/12, and differences, 1/3.
+        """
+        trust = {
+            person.name: (1 - person.guesses)
+            / (float(person.noise.mean()) + 5 / 24 * person.guesses + 0.01)
+            for person in self.annotators.people
+        }
         scale = sum(trust.values()) / max(len(trust), 1)
         return {name: value / scale for name, value in trust.items()}
 
