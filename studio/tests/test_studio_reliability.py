@@ -11,7 +11,7 @@ import pytest
 from pairlearn.labels import PairLabels
 from studio_client import annotate
 
-PAIRS = 60
+PAIRS = 400
 
 
 def project_with(folder: Path, people: Mapping[str, str]) -> Path:
@@ -51,7 +51,7 @@ def test_a_mean_of_doubtful_answers_is_warned_of(tmp_path: Path) -> None:
     for rule in ("mean", "median"):
         done = annotate("export", project, out, "--aggregate", rule, "--force")
         assert "reliability of" not in done.stdout
-        assert "bob's 60 answers all have similarity 1 and difference 0" in done.stderr
+        assert "bob's 400 answers all have similarity 1 and difference 0" in done.stderr
         assert f"The {rule} counts these answers like all others" in done.stderr
         assert "--without dan leaves them out" in done.stderr
     done = annotate("export", project, out, "--aggregate", "reliability", "--force")
