@@ -47,6 +47,7 @@ def write_model_report(folder: Path) -> dict[str, Any]:
             done = CliRunner().invoke(app, command.split()[1:], catch_exceptions=False)
             assert done.exit_code == 0, done.output
     report = json.loads(done.stdout)
+    report["accuracy"] = {end: report["accuracy"][end] for end in ("value", "low", "high")}
     return {name: report[name] for name in ("pairs", "items", "accuracy", "warnings")}
 
 

@@ -70,9 +70,9 @@ def test_levels_are_a_note() -> None:
 
 
 def test_names_that_differ_in_case_are_noted() -> None:
-    table = table_of("careful", "careful")
-    names = np.where(table.annotator == "careful0", "Ann", "ann ")
-    report = check(pair_table(table.left, table.right, *table.to_array().T, annotator=names))
+    s = np.linspace(0.5, 1, 40)
+    names = ["Ann", "ann "] * 20
+    report = check(pair_table(range(40), range(40, 80), s, 1 - s, annotator=names))
     assert "similar-names" in codes(report, "note")
 
 

@@ -17,7 +17,7 @@ from pairlearn.io import ItemTable
 from pairlearn.judgements import Judgements
 from pairlearn.models import MLP
 from pairlearn.simulation import simulate
-from tables import pair_table
+from tables import pair_ids, pair_table
 
 SLOPE = np.array([3.0, -2.0, 0.0])
 NAN = np.nan
@@ -288,10 +288,11 @@ def test_a_table_of_pairs_is_used_with_all_its_columns():
     others = linear().fit(PAIRS[300:], LABELS[300:])
     score = others.score(X, statements)
     model = linear(epochs=3, annotators="learn", unjudged="ignore").fit(X, statements)
-    for pairs, preprocessor in ((None, items), (IDS[ROWS[:200]], items), (PAIRS[:200], None)):
+    ends = np.where(statements.single[:, None], statements.ends[:, :1], statements.ends)
+    for pairs, preprocessor in ((None, items), (pair_ids(table), items), (X[ends], None)):
         other = clone(model).set_params(preprocessor=preprocessor).fit(pairs, table)
         assert np.allclose(other.decision_function(X), model.decision_function(X), atol=1e-3)
-        assert [manner.name for manner in other.annotators_] == ["ann", "bob"]
+        assert [person.name for person in other.annotators_.people] == ["ann", "bob"]
         others.set_params(preprocessor=preprocessor)
         assert others.score(pairs, table) == pytest.approx(score, abs=1e-6)
         assert others.evaluate(pairs, table).accuracy.value == pytest.approx(score, abs=1e-6)

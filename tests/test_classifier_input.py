@@ -302,8 +302,8 @@ def test_a_message_about_columns_names_what_there_is(tmp_path):
     (tmp_path / "pairs.csv").write_text("left,right,similarity\n0,1,0.5\n2,3,0.4\n")
     files = [str(tmp_path / name) for name in ("items.csv", "pairs.csv", "model")]
     shown = CliRunner().invoke(app, ["fit", *files[:2], "--out", files[2]]).output
-    kind = "or say what 'my key' holds: --kinds 'my key:number', or text"
-    assert f"Drop it: --ignore 'my key'; {kind}" in " ".join(shown.split())
+    kind = "or say what 'my key' holds (kinds=, or --kinds 'my key:number'; or text)"
+    assert f"Drop it (ignore=, or --ignore 'my key'), {kind}" in " ".join(shown.split())
 
 
 def test_missing_values_of_pandas_are_gaps():
@@ -318,3 +318,15 @@ def test_missing_values_of_pandas_are_gaps():
 def test_what_is_no_table_is_not_checked():
     with pytest.raises(TypeError, match=r"table must be Judgements, .*; got DataFrame"):
         check(pd.DataFrame({"left": [1], "right": [2]}))
+
+
+def test_statements_that_name_items_are_about_these_items():
+    """Whatever the order of the rows; an array without ids must have a row for each name."""
+    order = RNG.permutation(40)
+    items = ItemTable([f"i{k}" for k in order], X[order])
+    named = pair_table(*(np.char.add("i", ENDS.astype(str)).T), *LABELS.T)
+    expected = fit(X, Judgements.from_pairs(ENDS, LABELS)).predict_proba(X)
+    fitted = fit(items.features, named.located(items.ids))
+    np.testing.assert_allclose(fitted.predict_proba(X), expected, atol=1e-3)
+    with pytest.raises(ValueError, match=r"labels name 40 items, and pairs has 41: .*located"):
+        fit(X[[*range(40), 0]], named)

@@ -94,14 +94,14 @@ def test_certain_probabilities_of_a_scikit_learn_model_have_finite_log_odds():
 
 
 @pytest.mark.parametrize(
-    ("odds", "count", "chosen", "folds"),
+    ("odds", "count", "chosen"),
     [
-        (lambda x: 4 * x[:, 0], 60, "linear", 8),
-        (lambda x: 6 * x[:, 0] * x[:, 1], 60, "mlp-bn", 4),
-        (lambda x: 6 * x[:, 0] * x[:, 1], 300, "mlp-bn", 1),
+        (lambda x: 4 * x[:, 0], 60, "linear"),
+        (lambda x: 6 * x[:, 0] * x[:, 1], 60, "mlp-bn"),
+        (lambda x: 6 * x[:, 0] * x[:, 1], 300, "mlp-bn"),
     ],
 )
-def test_few_pairs_have_the_model_that_they_need(odds, count, chosen, folds, tmp_path, monkeypatch):
+def test_few_pairs_have_the_model_that_they_need(odds, count, chosen, tmp_path, monkeypatch):
     trials, trial = [], cross_fitting.trial
     monkeypatch.setattr(
         cross_fitting, "trial", lambda *args, **changes: trials.append(1) or trial(*args, **changes)
@@ -110,7 +110,7 @@ def test_few_pairs_have_the_model_that_they_need(odds, count, chosen, folds, tmp
     r = 1 / (1 + np.exp(-odds(x)))
     pairs, labels = x.reshape(-1, 2, 3), PairLabels.from_posteriors(r[::2], r[1::2])
     classifier = PairClassifier(random_state=0).fit(pairs, labels)
-    assert len(trials) == folds  # once the linear model leaves much to gain, the rest is not run
+    assert not trials, "choosing trains no model"
     classifier.save(tmp_path / "model")
     assert PairClassifier.load(tmp_path / "model").model_ == chosen
     assert clone(classifier).set_params(epochs=1).fit(pairs, labels).model_ == "mlp-bn"

@@ -84,15 +84,16 @@ def test_every_unusable_column_is_in_one_message(tmp_path: Path) -> None:
     assert str(caught.value) == (
         f"{tmp_path / 'items.csv'}: cannot be learnt from: 'key' has another value in every row, "
         "as an id has; 'customer_id' has another value in every row, as an id has; 'face' holds "
-        "names of files: give their folder in place of the table. Drop them: "
-        "ignore=key,customer_id,face; or say what 'key' holds: kinds=key:number, or text"
+        "names of files: give their folder in place of the table. Drop them "
+        "(ignore=, or --ignore key,customer_id,face), or say what 'key' holds "
+        "(kinds=, or --kinds key:number; or text)"
     )
     assert kinds(text, tmp_path, ignore=["key", "customer_id", "face"]) == {}
     path = tmp_path / "items.parquet"
     lists = {"id": range(6), "x": [1.0, 2, 3, 4, 5, 7], "list": [[number] for number in range(6)]}
     lists["clock"] = [datetime.time(number) for number in range(6)]
     parquet.write_table(pyarrow.table(lists), path)
-    types = r"'list' has the type list.*'clock' has the type time64.*ignore=list,clock"
+    types = r"'list' has the type list.*'clock' has the type time64.*--ignore list,clock"
     with pytest.raises(TableError, match=types):
         read_items(path)
     run("check", tmp_path / "none.csv", "--items", path, "--kinds", "x", code=2)

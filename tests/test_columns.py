@@ -201,7 +201,7 @@ def test_evaluate_report_and_check_read_the_same_columns(fitted: Path, tmp_path:
     accuracy = np.where(p > 0.5, chance, 1 - chance).mean()
     assert result["accuracy"]["low"] < accuracy < result["accuracy"]["high"]
     run("check", tmp_path / "held.csv", "--items", items)
-    run("compare", items, tmp_path / "held.csv", "--model", "linear", "--epochs", 2,
+    run("compare", items, tmp_path / "held.csv", "--models", "linear", "--epochs", 2,
         "--folds", 2, "--methods", "likelihood-abs")  # fmt: skip
     pd.read_csv(tmp_path / "held.csv").to_parquet(tmp_path / "held.parquet")
     run("fit", items, tmp_path / "held.parquet", "--out", tmp_path / "other", "--force",

@@ -91,12 +91,6 @@ def test_the_core_stays_small() -> None:
     assert sum(map(code_lines, core)) <= 790
 
 
-@pytest.mark.parametrize("folder", ["src", "tests"])
-def test_no_file_grows_out_of_hand(folder: str) -> None:
-    lengths = {path: len(path.read_text().splitlines()) for path in (ROOT / folder).rglob("*.py")}
-    assert lengths and not {path.name: n for path, n in lengths.items() if n > 450}
-
-
 def test_py_typed_is_there() -> None:
     assert (SOURCE / "py.typed").exists()
 

@@ -11,9 +11,9 @@ from sklearn.linear_model import LogisticRegression
 from model_folders import answer, plain, run
 from pairlearn import PairLabels
 from pairlearn.estimators import PairClassifier
-from pairlearn.io.item_files import digest
 from pairlearn.evaluation import CalibrationCurve, Estimate
 from pairlearn.io import ItemTable, read_pairs, write_items, write_pairs
+from pairlearn.io.item_files import digest
 from pairlearn.report import build_report, compare_annotators, measure
 from pairlearn.report.figures import plot_calibration, plot_histogram, plot_learning
 from pairlearn.report.html import percent

@@ -6,8 +6,8 @@ from typing import Any
 
 from typer.testing import CliRunner
 
+from pairlearn.cli import app
 from pairlearn_bench import GRIDS, Record, Run, Selection
-from pairlearn_bench import cli as bench
 
 NOTES = {"device": "cpu", "precision": "float32", "version": "0.1.0", "seconds": 2.0}
 
@@ -42,4 +42,4 @@ def accurate(method: str, *values: float, **fields: Any) -> list[Record]:
 
 def call(*words: object) -> Any:
     """Call a command of `pairlearn bench`."""
-    return CliRunner().invoke(bench.app, list(map(str, words)))
+    return CliRunner().invoke(app, ["bench", *map(str, words)])

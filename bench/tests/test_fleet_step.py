@@ -137,7 +137,7 @@ def test_batches_that_do_not_divide_the_pairs_and_other_losses(name, pairs, batc
     x, ends, judged = draw(2, pairs)
     names = ["sconfconfdiff-abs", "confdiff-none"][:count]
     risks = [make_risk(risk, prior=0.3, loss=loss) for risk in names]
-    group = Group(ends, [Member(risk, judged.answers(), seed=1) for risk in risks], seed=3)
+    group = Group(ends, [Member(risk, judged.to_array(), seed=1) for risk in risks], seed=3)
     fleet = Fleet(x, [group], name, batch_size=batch, device="cpu", precision="float64")
     fleet.fit(4)
     for difference in differences(fleet, name, x, epochs=4, batch=batch):
@@ -154,7 +154,7 @@ def test_float32_to_rounding(name, rates):
     """Alone and together, with one rate and with two."""
     x, ends, judged = draw(4)
     risks = make_risk("likelihood-abs"), make_risk("sconfconfdiff-abs", prior=0.4)
-    labels = judged.answers()
+    labels = judged.to_array()
     members = [Member(r, labels, rate, seed=5) for r, rate in zip(risks, rates, strict=False)]
     fleet = Fleet(x, [Group(ends, members, seed=6)], name, batch_size=BATCH, device="cpu")
     fleet.fit(EPOCHS)
@@ -176,7 +176,7 @@ def test_compiled_equals_eager(rates):
     """Linear and tiny: compiling takes far longer than training, and half a minute at first."""
     x, ends, judged = draw(8, 40, 3)
     risks = make_risk("likelihood-abs"), make_risk("sconfconfdiff-abs", prior=0.4)
-    members = [Member(r, judged.answers(), rate) for r, rate in zip(risks, rates, strict=True)]
+    members = [Member(r, judged.to_array(), rate) for r, rate in zip(risks, rates, strict=True)]
     fleets = []
     for compiled in (False, True):
         fleet = Fleet(
@@ -206,10 +206,10 @@ def test_adams_first_steps_in_float32(uniform):
 def test_padded_units_stay_zero_and_change_nothing():
     torch.manual_seed(0)
     x, ends, judged = draw(11)
-    u, v = (torch.as_tensor(c).float().expand(1, 2, -1) for c in judged.answers().T)
+    u, v = (torch.as_tensor(c).float().expand(1, 2, -1) for c in judged.to_array().T)
     models = [[MLP(DIM, (5, 18), norm="all") for _ in range(2)]]
     risks = make_risk("likelihood-abs"), make_risk("likelihood-none")
-    members = [Member(risk, judged.answers()) for risk in risks]
+    members = [Member(risk, judged.to_array()) for risk in risks]
     rates, decays = torch.full((1, 2), 1e-2), torch.full((1, 2), 1e-3)
     batch = torch.as_tensor(x[ends.T.reshape(-1)])[None]
     stacks = [StackedMLP(models, pad_to=pad_to) for pad_to in (1, 16)]

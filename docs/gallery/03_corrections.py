@@ -21,7 +21,7 @@ from pairlearn.style import GREY, STYLE, label_axes, method_style
 plt.rcParams.update(STYLE)
 made = simulate("digits", pairs=200, items=1290, prior=0.3, seed=0)
 x, y = torch.from_numpy(made.items.features), torch.from_numpy(made.positive)
-ends, judgements = torch.from_numpy(made.pairs.ids().T), torch.from_numpy(made.pairs.to_array().T)
+ends, judgements = torch.from_numpy(made.pairs.ends.T), torch.from_numpy(made.pairs.answers().T)
 test = torch.ones(len(x), dtype=torch.bool).index_fill_(0, ends.flatten(), False)
 
 fig, (risks, accuracies) = plt.subplots(1, 2, figsize=(7.6, 3), layout="constrained")

@@ -29,7 +29,7 @@ def accuracy(name: str, sigma: float, seed: int) -> float:
     """Train a small network with this risk on noisy judgements, and test it."""
     made = simulate("digits", pairs=300, items=1290, prior=0.3, seed=seed)
     x, y = torch.from_numpy(made.items.features), torch.from_numpy(made.positive)
-    ends, labels = torch.from_numpy(made.pairs.ids().T), made.pairs.labels()
+    ends, labels = torch.from_numpy(made.pairs.ends.T), made.pairs.labels()
     judgements = torch.from_numpy(add_noise(labels, sigma, seed).to_array().T)
     torch.manual_seed(seed)
     model, risk = MLP(64, (50, 50)), make_risk(name, prior=0.3)

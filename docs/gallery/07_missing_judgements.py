@@ -21,7 +21,7 @@ plt.rcParams.update(STYLE)
 shares, accuracies = [0.0, 0.4, 0.8, 1.0], {"one judgement is missing": [], "discarded": []}
 for share in shares:
     made = simulate("digits", pairs=300, items=1290, prior=0.3, missing=share, seed=0)
-    pairs, judgements = made.pairs.ids(), made.pairs.to_array()
+    pairs, judgements = made.pairs.ends, made.pairs.answers()
     other = np.setdiff1d(made.items.ids, pairs)
     whole = ~np.isnan(judgements).any(axis=1)
     for name, rows in zip(accuracies, (np.full(300, True), whole), strict=True):

@@ -21,7 +21,7 @@ plt.rcParams.update(STYLE)
 made = simulate(
     "gaussians", pairs=600, items=20_000, prior=0.1, annotator_prior=0.5, overlap=0.12, seed=0
 )
-pairs, x = made.pairs.ids(), made.items.features
+pairs, x = made.pairs.ends, made.items.features
 fig, (left, right) = plt.subplots(1, 2, figsize=(7.6, 3.2), layout="constrained")
 right.scatter(*x[:1500].T, s=3, c=np.where(made.positive[:1500], "#444444", "#BBBBBB"))
 left.plot([0, 1], [0, 1], color=GREY, lw=0.8)
@@ -32,7 +32,7 @@ for options, color, name in (
     classifier = PairClassifier(
         model="linear", preprocessor=made.items, epochs=60, batch_size=200, random_state=0,
         **options,
-    ).fit(pairs, made.pairs.to_array())  # fmt: skip
+    ).fit(pairs, made.pairs.answers())  # fmt: skip
     p = classifier.predict_proba(made.items.ids)[:, 1]
     bins = np.clip((p * 10).astype(int), 0, 9)
     share = [made.positive[bins == k].mean() for k in range(10)]

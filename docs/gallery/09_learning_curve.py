@@ -25,7 +25,7 @@ def accuracy(name: str, n: int, seed: int) -> float:
     """Train a small network on n pairs, and test it on instances of no pair."""
     made = simulate("moons", pairs=n, items=2 * n + 1500, prior=0.3, seed=seed)
     x, y = torch.from_numpy(made.items.features), torch.from_numpy(made.positive)
-    ends, answers = torch.from_numpy(made.pairs.ids().T), torch.from_numpy(made.pairs.to_array().T)
+    ends, answers = torch.from_numpy(made.pairs.ends.T), torch.from_numpy(made.pairs.answers().T)
     targets = y[ends].float() if name == "supervised" else answers
     torch.manual_seed(seed)
     model, risk = MLP(2, (30, 30)), make_risk(name, prior=0.3)

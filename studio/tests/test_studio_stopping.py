@@ -127,14 +127,14 @@ def test_a_forecast_without_what_it_needs(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setitem(sys.modules, "PIL", None)
     with Store.open(project) as store:
         needs, manners = forecast_parts(store)
+        needs["latest"] = store.latest()
     assert "pillow" in needs["needs"].lower() and manners == {"manners": {}, "flagged": []}
+    manner = Annotator("ann", 200, guesses=0.5, lean_same=0.12, scale="hard")
+    needs["manners"] = {"ann": (manner.phrases(), True)}
+    (project.folder / "forecast.json").write_text(json.dumps(needs))
     with serving(project.folder, {"boss": boss}) as studio:
-        client = studio.client
-        manner = Annotator("ann", 200, guesses=0.5, lean_same=0.12, scale="hard")
-        needs["manners"] = {"ann": (manner.phrases(), True)}
-        client.app.state.studios[""].forecast.results |= needs  # type: ignore[attr-defined]
         page = studio.visit("boss").client.get("/supervisor").text
-        words = client.get("/api/status").json()["annotators"][0]["words"]
+        words = studio.client.get("/api/status").json()["annotators"][0]["words"]
     assert ">Diese Objekte haben keine Merkmale" not in page and "illow" in page
     assert "geraten: die Hälfte der Antworten; sagt um 0.12 zu oft „gleich“" in page
     assert words == manner.sentence()  # programs are words in English

@@ -44,9 +44,8 @@ app = new_app(
 )
 _SUBSET = "How the test set is reduced to the class prior."
 Subset = Annotated[Literal["paper", "stratified"], option(_SUBSET)]
-GridName = Annotated[
-    Literal["accuracy", "gamma", "limited", "robustness", "siblings"], argument("The experiment.")
-]
+GridName = Literal["accuracy", "gamma", "limited", "robustness", "siblings"]
+Experiment = Annotated[GridName, argument("The experiment.")]
 Store = Annotated[
     Path | None,
     option(
@@ -195,7 +194,7 @@ class RunOptions:
 
 @app.command(cls=Command)
 def run(
-    grid: GridName,
+    grid: Experiment,
     *,
     store: Store = None,
     datasets: Datasets = None,
@@ -275,7 +274,7 @@ def _train(runs: list[Run], store: RunStore, checkpoint_seconds: float, **option
 
 @app.command(cls=Command)
 def status(
-    grid: GridName,
+    grid: Experiment,
     *,
     store: Store = None,
     datasets: Datasets = None,
@@ -328,7 +327,7 @@ def _differences(others: Collection[Run], runs: Collection[Run]) -> str:
 
 @app.command(cls=Command)
 def table(
-    grid: GridName,
+    grid: Experiment,
     *,
     store: Store = None,
     datasets: Datasets = None,
@@ -371,7 +370,7 @@ def table(
 
 @app.command(cls=Command)
 def figure(
-    grid: GridName,
+    grid: Experiment,
     *,
     store: Store = None,
     datasets: Datasets = None,
@@ -412,7 +411,7 @@ def figure(
 
 @app.command(cls=Command)
 def compare(
-    grid: GridName,
+    grid: Experiment,
     *,
     store: Store = None,
     datasets: Datasets = None,

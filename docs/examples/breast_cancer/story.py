@@ -29,7 +29,7 @@ def main(folder: Path) -> None:
     print(f"share of malignant ones: {prior.value:.2f} ({prior.low:.2f} to {prior.high:.2f})")
 
     # Learn from 150 pairs; the other 50 are for measuring.
-    pairs, labels = np.stack([table.left, table.right], axis=1), table.to_array()
+    pairs, labels = np.stack([table.left, table.right], axis=1), table.answers()
     classifier = PairClassifier(
         model="linear", epochs=50, learning_rate=0.01, preprocessor=items, random_state=0
     )

@@ -290,9 +290,11 @@ class _Fit:
         shares, borrowed = [], np.zeros(len(answers))
         for person, rows in zip(self.people, answers.each, strict=True):
             density = person.density(answers.values[rows])
-            # Answers to other pairs are distributed as their own answers are.
-            total = (density @ anywhere).clip(LEAST)
-            elsewhere = anywhere * ((1 / total) @ density) / max(len(rows), 1)
+            elsewhere = anywhere
+            if scores is not None and len(self.people) > 1:
+                # Answers to other pairs are distributed as their own answers are.
+                total = (density @ anywhere).clip(LEAST)
+                elsewhere = anywhere * ((1 / total) @ density) / max(len(rows), 1)
             taken = person.borrowed * (density @ elsewhere)
             random = person.guesses - person.borrowed
             guess = (random * person.anything(answers.values[rows]) + taken).clip(LEAST)

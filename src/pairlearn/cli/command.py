@@ -160,10 +160,11 @@ class Command(_PlainFlags, TyperCommand):
     def invoke(self, ctx: Any) -> None:
         """Run the function and print its output; warnings of the library are printed once."""
         as_json, quiet = (bool(ctx.params.get(name)) for name in ("as_json", "quiet"))
-        # Whatever the program is called: `python -m pairlearn` and the tests have other names.
-        name = " ".join(
-            ["pairlearn", *ctx.command_path.removeprefix(ctx.find_root().command_path).split()]
-        )
+        names, above = [], ctx
+        while above is not None:  # by the commands' names: the program may have any
+            names.append(above.command.name)
+            above = above.parent
+        name = " ".join(["pairlearn", *(n for n in reversed(names) if n != "pairlearn")])
         with _reporting_errors(name):
             with warnings.catch_warnings(record=True) as caught, hidden_bars(as_json or quiet):
                 warnings.simplefilter("always", UserWarning)

@@ -285,7 +285,7 @@ def _sensitivity(held: HeldPairs, options: dict[str, Any]) -> dict[str, Any]:
 
 def _calibration(held: HeldPairs, prior: float | None, options: dict[str, Any]) -> dict[str, Any]:
     from pairlearn.evaluation import calibration_curve
-    from pairlearn.evaluation.miscalibration import sigmoid
+    from pairlearn.evaluation.judged import sigmoid
 
     p, p_prime = sigmoid(held.z.T)
     curve = calibration_curve(p, p_prime, held.labels, prior=prior, **options)

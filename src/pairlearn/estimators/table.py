@@ -307,6 +307,11 @@ def _locate(
     )
     if preprocessor is None and not by_row:
         features = read_instances("pairs", pairs, None, step)
+        if statements.ids is not None and len(statements.ids) != len(features):
+            raise ValueError(
+                f"labels name {len(statements.ids)} items, and pairs has {len(features)}: give "
+                "labels.located(ids) with the ids of its rows, or the items as the preprocessor"
+            )
         if (last := statements.ends.max(initial=-1)) >= len(features):
             raise ValueError(f"labels are about item {last}, and pairs has {len(features)} items")
         return features, statements, None
@@ -319,7 +324,7 @@ def _locate(
         return features, replace(statements, ends=places[statements.ends], ids=named), named
     rows = statements.ends if pairs is None else pairs
     features, ends, ids = _read_ends(rows, single[:, 1], preprocessor, step)
-    return features, replace(statements, ends=ends), ids
+    return features, replace(statements, ends=ends, ids=ids), ids
 
 
 def _read_ends(

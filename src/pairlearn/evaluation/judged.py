@@ -243,6 +243,11 @@ def _annotators(annotator: Any, n: int) -> Indices | None:
     return np.unique(names, return_inverse=True)[1].reshape(n)
 
 
+def sigmoid(odds: Floats) -> Floats:
+    """Probabilities of log-odds, however large."""
+    return np.asarray((1 + np.tanh(odds / 2)) / 2)
+
+
 def quantile(confidence: float, ends: float) -> float:
     """Two-sided quantile of Student's t with `ends` − 2 degrees of freedom.
 

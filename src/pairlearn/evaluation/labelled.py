@@ -24,11 +24,10 @@ from statistics import NormalDist
 from typing import Any, Literal
 
 import numpy as np
-from scipy.special import expit
 
 from pairlearn.columns import Floats, Indices, as_column, as_floats, as_weights, first_rows
 from pairlearn.evaluation.decisions import Measure
-from pairlearn.evaluation.judged import Bracket, Estimate, JudgedPairs, proportion
+from pairlearn.evaluation.judged import Bracket, Estimate, JudgedPairs, proportion, sigmoid
 
 Influence = Callable[[Floats, Floats], Floats]
 LEAST_SHARE = 1e-9
@@ -145,8 +144,8 @@ def prediction_powered(
 
     own, guess, pool_guess = (
         psi(known, labelled.y),
-        psi(known, expit(known)),
-        psi(pool, expit(pool)),
+        psi(known, sigmoid(known)),
+        psi(pool, sigmoid(pool)),
     )
     own, mean, pool_mean = own - share @ own, share @ guess, pool_share @ pool_guess
     m, clusters = len(labelled), _clusters(labelled, pairs.items, len(pairs))

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from pairlearn.columns import Floats, as_column, as_floats, first_rows
-from pairlearn.evaluation.judged import JudgedPairs
+from pairlearn.evaluation.judged import JudgedPairs, sigmoid
 from pairlearn.evaluation.measures import AccuracyEstimate, accuracy_of
 from pairlearn.labels import PairLabels
 
@@ -213,11 +213,6 @@ def _log_odds(labels: PairLabels, z: Floats, z_prime: Floats) -> Floats:
     upper, lower = labels.project().posteriors()
     r = np.where((z + z_prime > 0)[:, None], upper, lower).clip(SURE, 1 - SURE)
     return np.asarray(np.log(r) - np.log1p(-r))
-
-
-def sigmoid(odds: Floats) -> Floats:
-    """Probabilities of log-odds, however large."""
-    return np.asarray((1 + np.tanh(odds / 2)) / 2)
 
 
 def _judgements(odds: Floats, slope: float, shift: float) -> PairLabels:

@@ -394,12 +394,13 @@ class UnusableColumns(TableError):
             ""
             if ": write them as" in unusable[first]
             else (
-                f"; or say what {quote(first)} holds: "
-                f"kinds={shlex.quote(f'{first}:number')}, or text"
+                f", or say what {quote(first)} holds "
+                f"(kinds=, or --kinds {shlex.quote(f'{first}:number')}; or text)"
             )
         )
         super().__init__(
-            f"cannot be learnt from: {reasons}. Drop {self.them}: ignore={named}{other}"
+            f"cannot be learnt from: {reasons}. Drop {self.them} "
+            f"(ignore=, or --ignore {named}){other}"
         )
 
     def in_frame(self) -> TableError:

@@ -22,7 +22,7 @@ from pairlearn.evaluation import (
     calibration_curve,
     roc_curve,
 )
-from pairlearn.evaluation.miscalibration import sigmoid
+from pairlearn.evaluation.judged import sigmoid
 from pairlearn.io import ItemTable, TableError
 from pairlearn.judgements import Judgements
 from pairlearn.labels import PairLabels

@@ -26,7 +26,7 @@ from pairlearn.training.checkpoint import Arrays
 from pairlearn.training.devices import features_on, set_precision
 from pairlearn.training.loop import completing_shifts, guidance
 from pairlearn_bench.fleet.groups import Batches, Group, check_groups, of_members
-from pairlearn_bench.fleet.networks import Network, StackedMLP, StackedResNet
+from pairlearn_bench.fleet.networks import LoneMLP, Network, StackedMLP, StackedResNet
 from pairlearn_bench.fleet.objective import PRIORS, FleetObjective
 from pairlearn_bench.fleet.step import GraphedStep, Step
 
@@ -347,6 +347,8 @@ class Fleet:
             if len(rates) > 1:
                 raise ValueError("residual networks train together with the same rates only")
             return StackedResNet(grid, dtype)
+        if self.sizes == [1] and self.device.type == "cpu":
+            return LoneMLP(grid[0][0], dtype)
         return StackedMLP(grid, dtype=dtype, pad_to=16 if dtype == torch.bfloat16 else 1)
 
     def _make_batches(self) -> Batches:

@@ -131,18 +131,14 @@ class Column:
             yield row, f"{self.name} is {quote(numbers[row].item())}, not a finite number"
         if (noisy and self.noisy) or self.words:
             return
-        advice = " (noisy=True, or --noisy, admits labels with noise)" * self.noisy
+        admitted = f"noisy=True admits labels with noise, {self.name}_scale other scales"
         outside = ((numbers < self.low) | (numbers > self.high)) & ~np.isinf(numbers)
-        # Small numbers are more likely on a scale such as 1 to 5.
-        percent = (np.abs(numbers) > 10) & (numbers >= 100 * self.low)
-        percent &= numbers <= 100 * self.high
-        for rows, hint in ((percent, "; looks like percent: divide by 100"), (~percent, "")):
-            for row in first_rows(outside & rows):
-                yield (
-                    row,
-                    f"{self.name} is {quote(numbers[row].item())}, outside "
-                    f"[{self.low:g}, {self.high:g}]{hint}{advice}",
-                )
+        for row in first_rows(outside, LISTED):
+            yield (
+                row,
+                f"{self.name} is {quote(numbers[row].item())}, outside "
+                f"[{self.low:g}, {self.high:g}]{f' ({admitted})' * self.noisy}",
+            )
 
 
 class Kind:
