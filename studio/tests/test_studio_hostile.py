@@ -251,7 +251,7 @@ def test_an_error_inside_is_one_line_of_the_log_and_tells_nothing(
         raise RuntimeError("secret path /home/x")
 
     monkeypatch.setattr(Store, "next_task", broken)
-    client = TestClient(target.client.app, HERE, raise_server_exceptions=False)
+    client = TestClient(target.client.app, BASE, raise_server_exceptions=False)
     client.cookies = target.client.cookies
     reply = client.get("/annotate/1/api/task")
     assert reply.status_code == 500 and "secret" not in reply.text
