@@ -63,7 +63,7 @@ class Place:
         self.project, self.tokens, _ = make_project(
             self.folder, pairs=pairs, names=names, overlap=overlap
         )
-        self.url = f"http://127.0.0.1:{self.port}"
+        self.url = f"http://127.0.0.1:{self.port}/{self.folder.name}"
         self.connections: list[httpx2.Client] = []
 
     def run(self, name: str, *more: object) -> Command:

@@ -212,8 +212,8 @@ def test_addresses_of_servers_and_links(place: Place, tmp_path: Path) -> None:
         assert command.wait() == 0
         return command.words().split()[1]
 
-    assert link("dee").startswith("http://127.0.0.1:8337/a/")  # never served yet
-    assert link("fay", "--address", "https://x.example").startswith("https://x.example/a/")
+    assert link("dee").startswith("http://127.0.0.1:8337/p/a/")  # never served yet
+    assert link("fay", "--address", "https://x.example").startswith("https://x.example/p/a/")
     other = Place(tmp_path / "other", ("cy",), pairs=5)
     with place.served():
         start, place.tokens["eve"] = link("eve").rsplit("/", 1)
