@@ -228,7 +228,7 @@ def test_demo_in_one_command(browser: Browser, tmp_path: Path) -> None:
     folder, port = tmp_path / "demo", free_port()
     command = Command(tmp_path / "said", "demo", folder, "--port", port, "--no-open")
     try:
-        link = re.compile(r"^  (\w+)  (http\S+)$", re.M)
+        link = re.compile(r"^  demo (\w+)  (http\S+)$", re.M)
         alive = command.process.is_alive
         wait_until(lambda: len(link.findall(command.words())) == 2 or not alive())
         links = link.findall(command.words())
