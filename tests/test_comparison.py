@@ -56,6 +56,16 @@ def test_the_intervals_hold_the_true_accuracies_and_the_order_is_right() -> None
     assert found.prior == pytest.approx(0.3, abs=0.06)
 
 
+def test_judgements_with_ids_of_some_items_give_the_same_as_their_pairs() -> None:
+    made = simulate("gaussians", pairs=60, items=200, prior=0.3)
+    candidates = {"one": linear()}
+    by_pairs = compare(
+        candidates, pair_ids(made.pairs), made.pairs.labels(), preprocessor=made.items
+    )
+    by_ids = compare(candidates, None, made.pairs, preprocessor=made.items)
+    assert by_ids.best.accuracy.value == pytest.approx(by_pairs.best.accuracy.value, abs=1e-6)
+
+
 def test_a_candidate_ties_with_its_copy() -> None:
     x, pairs, labels = table(90)
     found = compare({"one": linear(), "two": linear()}, pairs, labels, preprocessor=x)

@@ -1,4 +1,4 @@
-"""What version 0.1 computed and wrote: computed again and read again."""
+"""What was computed and written once: computed again and read again."""
 
 from __future__ import annotations
 

@@ -167,40 +167,35 @@ HEAD = "left,right,similarity,difference,label,confidence,positive\n"
 
 
 CASES = {
-    "beside a pair": (
-        "0,1,0.9,0.1,positive,,\n2,3,0.1,0.5,,,\n" * 6,
-        "ignored-column The column label is about one item, and 6 rows about pairs fill it",
-        "warning: ignored-column: The column label",
-    ),
     "labels alone": (
         "0,,,,positive,,\n1,,,,negative,,\n" * 3,
-        "no pairs 6 known classes they can teach: everything note learnable Known classes fix",
+        "no pairs 6 known classes they can teach: everything",
         "6 judgements of 2 items with 1 feature: 6 known classes",
     ),
     "one class": (
         "0,,,,positive,,\n" * 3,
-        "error one-class All known classes are positive",
-        "one-class: All",
+        "error one-value All known classes are 1, and there are no pairs",
+        "one-value: All known classes are 1",
     ),
     "positives": (
         "0,,,,,,yes\n1,,,,,,yes\n",
-        "Nothing but known positives: such answers do not tell how frequent the classes are",
-        "needs-prior: Nothing but known positives",
+        "The table has nothing but known positives, which do not tell how frequent the classes are",
+        "needs-prior: The table has nothing but known positives",
     ),
     "out of range": (
         "0,1,0.9,0.1,,,\n1,,,,,1.7,\n",
         "{}, row 2: confidence is 1.7, outside [0, 1]",
         "{}, row 2: confidence is 1.7, outside [0, 1]",
     ),
-    "no range": (
+    "similarities and classes": (
         "".join(f"{k},{k + 1},0.9,,,,\n{k},,,,positive,,\n" for k in range(0, 20, 2)),
-        "10 similarities, 10 known classes they can teach: everything",
-        "no range for annotators who are too sure, or not sure enough",
+        "10 similarities, 10 known classes they can teach: hardly anything, being so few",
+        "20 judgements of 20 items with 1 feature: 10 similarities, 10 known classes",
     ),
     "few pairs": (
         "".join(f"{k},{k + 1},0.9,0.05,,,\n" for k in range(0, 20, 2)),
         "10 similarities with differences",
-        "the accuracy is measured on 3 pairs: so few say little",
+        "The model is right for 0.000 to 1.000 of new items",
     ),
     "two in a row": (
         "left,right,similarity,comparison\n"

@@ -175,7 +175,7 @@ def compare(
     table = read_table(
         pairs, labels, sample_weight=sample_weight, annotator=annotator, preprocessor=preprocessor
     )
-    rows = table.statements
+    rows = replace(table.statements, ids=None)  # about the rows of table.features
     selves = ~rows.single & (rows.ends[:, 0] == rows.ends[:, 1])
     if selves.any():
         raise ValueError(f"row {int(selves.argmax())} pairs an item with itself: drop such rows")

@@ -1,6 +1,6 @@
-"""Golden files: what version 0.1 computed, so that later versions can be compared with it.
+"""Golden files: what was computed once, so that a change of a number does not go unnoticed.
 
-They were written once, by the code of 0.1. Run this only to add a case:
+Run this to add a case, or where a change is meant:
 
     python tests/golden/make.py NAME
 
@@ -22,7 +22,7 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 from typer.testing import CliRunner
 
-from pairlearn import PairClassifier
+from pairlearn import Judgements, PairClassifier
 from pairlearn.cli import app
 from pairlearn.simulation import simulate
 
@@ -68,22 +68,20 @@ def fitted(name: str) -> tuple[PairClassifier, Any]:
     keep, weights = options.pop("keep", None), options.pop("weights", False)
     labelled = options.pop("labelled", 0)
     made = simulate("gaussians", **table)
-    pairs = made.pairs
-    labels = pairs.to_array()
+    columns = made.pairs.columns()
     if keep is not None:
-        labels[:, 1 if keep == "similarity" else 0] = np.nan
+        columns = {name: columns[name] for name in ("left", "right", keep)}
+    if weights:
+        columns["weight"] = np.linspace(0.5, 2.0, len(columns["left"]))
     if options.get("model") == "logistic":
         options["model"] = LogisticRegression()
     more: dict[str, Any] = {}
-    if pairs.preference is not None:
-        more["preference"] = pairs.preference
-    if weights:
-        more["sample_weight"] = np.linspace(0.5, 2.0, len(pairs))
     if labelled:
         known = made.items.ids[:labelled]
         more["labelled"] = (known, np.where(made.positive[:labelled], 1, -1))
     classifier = PairClassifier(**(FIT | options), preprocessor=made.items.features)
-    return classifier.fit(pairs.ids(), labels, **more), made.items
+    pairs = Judgements.from_frame(columns, noisy=True)
+    return classifier.fit(None, pairs, **more), made.items
 
 
 def fit_case(name: str) -> dict[str, Any]:
@@ -119,7 +117,7 @@ def check_case(folder: Path) -> Any:
 
 
 def evaluate_case(folder: Path) -> Any:
-    """`evaluate --json` of a model folder of 0.1 on other pairs."""
+    """`evaluate --json` of a stored model folder on other pairs."""
     simulate("gaussians", pairs=200, prior=0.3, seed=9, noise=0.1).write(folder)
     model = HERE / "models" / "linear"
     found = json.loads(

@@ -290,9 +290,9 @@ class Annotator:
             phrases.append(("too little to tell how many of the answers are guesses", {}))
         elif low >= 0.01:
             text = "{share} of the answers are guesses"
-            if low < high:
+            if self.guesses_error:
                 text = "{share} of the answers are guesses ({low:.0%} to {high:.0%})"
-            shares = {"share": _in_words(self.guesses), "low": low, "high": high}
+            shares = {"share": _in_words(self.guesses), "low": float(low), "high": float(high)}
             phrases.append((text, shares))
         for lean, error, texts in (
             (self.lean_same, self.lean_same_error, SAME),

@@ -129,6 +129,9 @@ def _drift(s: Floats, c: Floats, seconds: Floats) -> Drift:
     return Drift(*change(s), *change(np.abs(c)), slower)
 
 
+DESCRIBED = 20
+"""Answers from which on an annotator is described: with fewer a share is known to no better than
+±0.2."""
 MANY_GUESSES = 0.15
 """Share of guesses from which on an annotator deserves a look, as in `pairlearn check`."""
 
@@ -168,7 +171,7 @@ class People:
     def phrases(self, name: str) -> list[Phrase]:
         """Parts of a sentence about an annotator, as keys of the tables of translations."""
         person = self.annotators.find(name)
-        if person is None:
+        if person is None or person.answers < DESCRIBED:
             return [("has too few answers to say", {})]
         found = {finding.code for finding in self.findings if name in finding.names}
         if "reversed-annotator" in found:
