@@ -66,8 +66,8 @@ class Flushes:
 class StubbornAnnotator(Annotator):
     """Sends an answer again, under its key, until there is a receipt."""
 
-    def __init__(self, port: int, token: str, name: str) -> None:
-        super().__init__(port, token)
+    def __init__(self, port: int, token: str, project: str, name: str) -> None:
+        super().__init__(port, token, project)
         self.name = name
         self.acknowledged: dict[int, float] = {}
         self.resent = 0
@@ -136,7 +136,9 @@ async def answer_through_kills(
 
     studio = start()
     await asyncio.to_thread(wait_for, port)
-    people = [StubbornAnnotator(port, token, f"person-{n}") for n, token in enumerate(tokens)]
+    people = [
+        StubbornAnnotator(port, token, folder.name, f"person-{n}") for n, token in enumerate(tokens)
+    ]
     over = asyncio.Event()
     works = [asyncio.create_task(who.work(over)) for who in people]
     for kill in range(kills):
@@ -204,7 +206,7 @@ def run_traced(clients: int, answers: int = 1000) -> Flushes:
         studio = subprocess.Popen([*follow, sys.executable, "-c", code, folder, str(port)])
         try:
             wait_for(port)
-            asyncio.run(_answer_so_many(port, tokens, answers))
+            asyncio.run(_answer_so_many(port, tokens, Path(folder).name, answers))
         finally:
             # strace passes no signal on: end the studio itself, and strace ends with it.
             for child in Path(f"/proc/{studio.pid}/task/{studio.pid}/children").read_text().split():
@@ -213,8 +215,10 @@ def run_traced(clients: int, answers: int = 1000) -> Flushes:
         return read_trace(trace.read_text("utf-8", "replace").splitlines())
 
 
-async def _answer_so_many(port: int, tokens: list[str], answers: int) -> None:
-    people = [StubbornAnnotator(port, token, f"person-{n}") for n, token in enumerate(tokens)]
+async def _answer_so_many(port: int, tokens: list[str], project: str, answers: int) -> None:
+    people = [
+        StubbornAnnotator(port, token, project, f"person-{n}") for n, token in enumerate(tokens)
+    ]
     over = asyncio.Event()
     works = [asyncio.create_task(who.work(over)) for who in people]
     while sum(len(who.acknowledged) for who in people) < answers:

@@ -59,15 +59,17 @@ class Load:
 class Annotator:
     """A client that answers as a page does, with as little work as possible."""
 
-    def __init__(self, port: int, token: str) -> None:
-        self.port, self.token = port, token
+    def __init__(self, port: int, token: str, project: str) -> None:
+        self.port, self.token, self.project = port, token, project
         self.similarity, self.difference = 0.62, 0.18
         self.writer: asyncio.StreamWriter | None = None
 
     async def enter(self) -> None:
         """Open the link, take the cookie and the form token, ask for the first pair."""
         self.reader, self.writer = await asyncio.open_connection("127.0.0.1", self.port)
-        head, _ = await self.ask(f"GET /a/{self.token} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+        head, _ = await self.ask(
+            f"GET /{self.project}/a/{self.token} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+        )
         self.cookie = re.search(r"set-cookie: ([^;]+)", head)[1]  # type: ignore[index]
         self.home = re.search(r"location: (\S+)", head)[1]  # type: ignore[index]
         _, page = await self.ask(self.get(self.home))
@@ -183,8 +185,10 @@ def start_studio(folder: Path) -> tuple[subprocess.Popen[bytes], int]:
     raise SystemExit("the studio did not start")
 
 
-async def measure(port: int, tokens: list[str], rate: float, seconds: float) -> list[Load]:
-    people = [Annotator(port, token) for token in tokens]
+async def measure(
+    port: int, tokens: list[str], project: str, rate: float, seconds: float
+) -> list[Load]:
+    people = [Annotator(port, token, project) for token in tokens]
     await asyncio.gather(*(who.enter() for who in people))
     await run("warm-up", people, 1.0, rate)
     loads = [
@@ -209,7 +213,9 @@ def main() -> None:
         tokens = make_project(Path(folder), options.annotators, each)
         studio, port = start_studio(Path(folder))
         try:
-            loads = asyncio.run(measure(port, tokens, options.rate, options.seconds))
+            loads = asyncio.run(
+                measure(port, tokens, Path(folder).name, options.rate, options.seconds)
+            )
         finally:
             studio.terminate()
             studio.wait()

@@ -147,7 +147,7 @@ class LiveStudio:
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
+        return f"http://127.0.0.1:{self.port}/{self.folder.name}"
 
 
 @contextmanager

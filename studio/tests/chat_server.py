@@ -34,6 +34,7 @@ class ChatServer(ThreadingHTTPServer):
         self.blank_first = False
         self.usage: dict[str, Any] | None = {"prompt_tokens": 100, "completion_tokens": 1}
         self.troubles: deque[Trouble] = deque()
+        self.gate = threading.Event()
         self.always: Trouble | None = None
         self.questions: Counter[str] = Counter()
         self.answered: Counter[str] = Counter()
@@ -52,6 +53,8 @@ class ChatServer(ThreadingHTTPServer):
 
 class Handler(BaseHTTPRequestHandler):
     server: ChatServer
+    body: dict[str, Any]
+    question: str
 
     def log_message(self, format: str, *args: Any) -> None:
         pass
@@ -60,6 +63,7 @@ class Handler(BaseHTTPRequestHandler):
         server = self.server
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         question = text_of(body["messages"][-1]["content"])
+        self.body, self.question = body, question
         with server.lock:
             server.questions[question] += 1
             server.bodies.append(body)
@@ -94,6 +98,21 @@ class Handler(BaseHTTPRequestHandler):
         with self.server.lock:
             self.server.answered[question] += 1
 
+    def write(self, content: str | None, **more: Any) -> bool:
+        """Reply with a text, without logprobs."""
+        self.send(200, {"choices": [choice(content, None) | more], "usage": self.server.usage})
+        return True
+
+    def words(self, stated: bool) -> str:
+        """The answer as JSON of percentages, or as the most likely word."""
+        tokens = token_probabilities(self.question, self.server.bias)
+        shares: Counter[str] = Counter()
+        for token, p in tokens.items():
+            shares[{"b": "B", "a": "A"}.get(token.strip().lower(), token.strip().capitalize())] += p
+        if stated:
+            return json.dumps({name: 100 * p for name, p in shares.items()})
+        return max(shares, key=shares.__getitem__)
+
     def send(self, status: int, reply: Any, **headers: str) -> None:
         data = reply if isinstance(reply, bytes) else json.dumps(reply).encode()
         self.send_response(status)
@@ -125,6 +144,60 @@ def token_probabilities(question: str, bias: float) -> dict[str, float]:
     a, b = r * (1 - r_prime) - bias, (1 - r) * r_prime + bias
     same = r * r_prime + (1 - r) * (1 - r_prime)
     return {"A": a, "B": 0.6 * b, " B": 0.4 * b, "Same": 0.9 * same, "same": 0.1 * same}
+
+
+def no_logprobs(handler: Handler) -> bool:
+    return handler.write(handler.words("response_format" in handler.body))
+
+
+def five_alternatives(handler: Handler) -> bool:
+    if handler.body.get("top_logprobs", 0) <= 5:
+        return False
+    return refuses(400, "top_logprobs must be at most 5")(handler)
+
+
+def older_parameters(handler: Handler) -> bool:
+    if "max_completion_tokens" in handler.body:
+        return refuses(400, "unknown parameter: max_completion_tokens")(handler)
+    return False
+
+
+def thinks_first(handler: Handler) -> bool:
+    text = (
+        f"<think>Could be A, could be B.</think>{handler.words('response_format' in handler.body)}"
+    )
+    token = {"token": "<think>", "logprob": -0.001}
+    logprobs = {"content": [token | {"top_logprobs": [token]}]}
+    if "logprobs" in handler.body:
+        return handler.write("<think>Could", logprobs=logprobs)
+    return handler.write(text)
+
+
+def refuses_some(handler: Handler) -> bool:
+    """A content filter that dislikes one of the items."""
+    if '"0.65"' not in handler.question:
+        return False
+    return refuses(400, "the content is filtered", code="content_filter")(handler)
+
+
+def limits_the_rate(handler: Handler) -> bool:
+    if handler.server.questions[handler.question] > 1:
+        return False
+    return refuses(429, "slow down", Retry_After="0")(handler)
+
+
+def is_slow(handler: Handler) -> bool:
+    """No reply about one of the items before the client gives up."""
+    if '"0.65"' in handler.question:
+        handler.server.gate.wait(60)
+        return hangs_up(handler)
+    return False
+
+
+def breaks_json(handler: Handler) -> bool:
+    if "response_format" in handler.body:
+        return handler.write('{"A": 20, "B": ')
+    return handler.write(f"I would say {handler.words(stated=False)}.")
 
 
 def refuses(status: int, message: str = "no", code: str = "", **headers: str) -> Trouble:

@@ -13,8 +13,8 @@ from starlette.testclient import TestClient
 from typer.testing import CliRunner, Result
 
 from browser import make_project
+from pairlearn.cli import app
 from pairlearn_studio import Project, Store, StoredAnswer
-from pairlearn_studio.cli.annotate import app
 from pairlearn_studio.server import make_app
 
 HERE = "http://127.0.0.1:8337"
@@ -22,7 +22,7 @@ HERE = "http://127.0.0.1:8337"
 
 def annotate(*arguments: object) -> Result:
     """Run ``pairlearn annotate``."""
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+    return CliRunner().invoke(app, ["annotate", *map(str, arguments)])
 
 
 def annotate_json(*arguments: object) -> Any:
@@ -51,7 +51,7 @@ class Visitor:
         match = re.search(r'name="csrf" content="([0-9a-f]{64})"', page.text)
         assert match
         self.form = match[1]
-        self.home = page.url.path
+        self.home = page.url.path.removeprefix(client.base_url.path.rstrip("/"))
         self.count = 0
 
     def post(self, path: str, body: dict[str, Any]) -> Any:
@@ -94,7 +94,8 @@ class Studio(NamedTuple):
 @contextmanager
 def serving(folder: Path, tokens: dict[str, str], **options: Any) -> Iterator[Studio]:
     """Serve an existing project."""
-    with TestClient(make_app(folder, **options), HERE) as client:
+    # Paths in tests are below the project's name.
+    with TestClient(make_app(folder, **options), f"{HERE}/{folder.name}") as client:
         yield Studio(folder, tokens, client)
 
 

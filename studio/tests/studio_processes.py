@@ -63,7 +63,7 @@ class Place:
         self.project, self.tokens, _ = make_project(
             self.folder, pairs=pairs, names=names, overlap=overlap
         )
-        self.url = f"http://127.0.0.1:{self.port}"
+        self.url = f"http://127.0.0.1:{self.port}/{self.folder.name}"
         self.connections: list[httpx2.Client] = []
 
     def run(self, name: str, *more: object) -> Command:
@@ -107,7 +107,7 @@ class Person(Visitor):
     def __init__(self, place: Place, name: str) -> None:
         # One connection, however busy the machine is.
         patient = httpx2.Limits(keepalive_expiry=None)
-        url = f"http://127.0.0.1:{place.port}"
+        url = f"http://127.0.0.1:{place.port}/{place.folder.name}"
         client = httpx2.Client(base_url=url, follow_redirects=True, timeout=120, limits=patient)
         place.connections.append(client)
         super().__init__(client, place.tokens[name])

@@ -15,8 +15,7 @@ def make(folder: Path, items: int = 8, pairs: int = 12, **words: Any) -> Project
     folder.mkdir(exist_ok=True)
     rows = "".join(f"i{k},{k}\n" for k in range(items))
     (folder / "items.csv").write_text(f"id,x\n{rows}")
-    plan = Plan(pairs, mode=words.pop("mode", "uniform"))
-    project = Project(folder, "table", "items.csv", plan, **words)
+    project = Project(folder, "table", "items.csv", Plan(pairs), **words)
     project.save()
     return project
 

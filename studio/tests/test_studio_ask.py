@@ -21,7 +21,6 @@ from pairlearn_studio.ask import (
     Budget,
     Judgement,
     ModelError,
-    Pace,
     PairToJudge,
     Said,
     SaidOfItem,
@@ -32,12 +31,9 @@ from pairlearn_studio.ask import (
     item_model,
     pair_model,
 )
-from pairlearn_studio.endpoint import TransientError, chat_url, error_text, read_reply, retry_after
 from pairlearn_studio.items import ItemView
-from pairlearn_studio.judges import ITEM_ANSWERS, PAIR_ANSWERS, answer_shares
-from pairlearn_studio.limits import Stopped
 
-WORDS = Wording("Pumps", "will fail", "will hold", "Old ones leak.", ("Alike?", "Which?"))
+WORDS = Wording("Pumps", "will fail", "will hold", ("It stops.", ""), "Old ones leak.")
 
 
 def text(words: str) -> ItemView:
@@ -51,7 +47,8 @@ def test_both_orders_are_averaged_or_nothing_is_said() -> None:
     answers = iter([Said(0.5, 0.1), Said(0.7, 0.3), Said(0.5, 0.1), Said(None, None, 0.2)])
     judge = by_pairs(lambda a, b: next(answers), text)
     both, silent = judge("a", "b"), judge("a", "b")
-    assert (both.similarity, both.difference, both.bias) == pytest.approx((0.6, -0.1, 0.2))
+    assert (both.similarity, both.difference) == pytest.approx((0.6, -0.1))
+    assert both.orders == ((0.5, 0.1), (0.7, -0.3))
     assert silent.cant_say and silent.similarity is None and silent.mass == 0.2
 
 
@@ -104,23 +101,6 @@ def test_an_item_that_is_taken_for_a_dict_is_explained(wrong: Any) -> None:
 
 
 # ---- limits -------------------------------------------------------------------------------------
-
-
-def test_pace_hold_and_stop() -> None:
-    now = [0.0]
-    pace = Pace(120, clock=lambda: now[0], wait=lambda seconds: now.append(now.pop() + seconds))
-    turns = []
-    for number in range(4):
-        pace.turn()
-        turns.append(now[0])
-        if number == 1:
-            pace.hold(10)
-    assert turns == [0.0, 0.5, 10.5, 11.0]
-    slow = Pace(1)
-    slow.turn()
-    threading.Timer(0.02, slow.stop).start()
-    with pytest.raises(Stopped):  # it ends those who wait
-        slow.turn()
 
 
 def test_budget_holds_money_for_requests_in_flight() -> None:
@@ -212,7 +192,7 @@ def test_interrupt_keeps_what_is_in_flight() -> None:
 
 
 def user_text(item: ItemView) -> str:
-    content = WORDS.about_item(item).messages[1]["content"]
+    content = WORDS.about_item(item).messages(False)[1]["content"]
     assert isinstance(content, str)
     return content
 
@@ -231,8 +211,14 @@ def test_whatever_an_item_says_stays_in_its_line(words: str) -> None:
 
 def test_words_of_the_project_are_in_the_question() -> None:
     row = ItemView("table", "7", rows=(("age", "9"), ("note", "rusty")))
-    system, user = WORDS.about_pair(row, row).messages
-    for part in ("Pumps", "will fail", "will hold", "Old ones leak.", "Alike? Which?"):
+    system, user = WORDS.about_pair(row, row).messages(False)
+    for part in (
+        "Pumps",
+        "will fail",
+        "will hold",
+        "Old ones leak.",
+        "“will fail” means: It stops.",
+    ):
         assert part in system["content"]
     assert 'Item A: {"age": "9", "note": "rusty"}\n' in user["content"]
     assert user["content"].endswith("Answer with one word: A, B or Same.")
@@ -241,8 +227,8 @@ def test_words_of_the_project_are_in_the_question() -> None:
 
 def test_long_text_is_cut_and_cost_is_bounded_by_bytes() -> None:
     question = WORDS.about_item(text("é" * 30_000))
-    assert "(10,000 characters more)" in question.messages[1]["content"]
-    length = sum(len(message["content"].encode()) for message in question.messages)
+    assert "(10,000 characters more)" in question.messages(False)[1]["content"]
+    length = sum(len(message["content"].encode()) for message in question.messages(False))
     assert length <= question.most_tokens <= length + 200
 
 
@@ -251,70 +237,10 @@ def test_images_are_sent_as_data(tmp_path: Path) -> None:
     path.write_bytes(b"\x89PNG\r\n\x1a\nrest")
     image = ItemView("image", "a.png", image_path=path)
     question = WORDS.about_pair(image, image)
-    parts = question.messages[1]["content"]
+    parts = question.messages(False)[1]["content"]
     assert [part["type"] for part in parts] == ["text", "image_url"] * 2 + ["text"]
     assert parts[1]["image_url"]["url"].startswith("data:image/png;base64,iVBORw0KGgpy")
     assert question.most_tokens > 4000
     path.write_bytes(b"<svg onload=alert(1)>")
     with pytest.raises(ModelError, match=r"a\.png is no PNG, JPEG, GIF or WebP image"):
         WORDS.about_item(image)
-
-
-# ---- replies ------------------------------------------------------------------------------------
-
-
-def test_variants_of_an_answer_are_summed() -> None:
-    tokens = (("A", 0.1), (" a", 0.1), ("**B**", 0.2), ("(b", 0.1), ("Same", 0.2), ("S", 0.1))
-    shares, mass = answer_shares((*tokens, ("Both", 0.2)), PAIR_ANSWERS)
-    assert mass == pytest.approx(0.8)
-    assert shares == pytest.approx({"A": 0.25, "B": 0.375, "Same": 0.375})
-    assert answer_shares((("Sorry", 1.0),), ITEM_ANSWERS) == ({"Yes": 0.0, "No": 0.0}, 0.0)
-
-
-def reply(**changes: object) -> bytes:
-    content = [{"token": "No", "logprob": math.log(0.1), "top_logprobs": []}]
-    choice = {"message": {"content": "Yes"}, "logprobs": {"content": content}}
-    return json.dumps({"choices": [choice | changes]}).encode()
-
-
-def test_what_a_reply_says() -> None:
-    for data in (b"", b"<html>", b"{}", b"[" * 100_000, reply(logprobs={"content": {"a": 1}})):
-        with pytest.raises(TransientError):
-            read_reply(data)
-    # The chosen token counts where it is not among the top.
-    assert dict(read_reply(reply()).tokens) == pytest.approx({"No": 0.1})
-    for logprobs in (None, {}, {"content": None}):
-        with pytest.raises(ModelError, match="without token probabilities"):
-            read_reply(reply(logprobs=logprobs))
-    assert error_text(b'{"error": "plain"}') == ("plain", "")
-    assert error_text(b"\x1b[31m" + b"x" * 1000) == ("[31m" + "x" * 296, "")
-    assert error_text(b'{"error": {"message": "a\\nb", "code": 7}}') == ("a b", "7")
-    headers = ["3", "-5", "nan", "inf", "x", None]
-    assert [retry_after(header) for header in headers] == [3.0, 0.0, None, None, None, None]
-
-
-# ---- addresses ----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "url",
-    [
-        "ftp://example.com", "file:///etc/passwd", "example.com/v1", "https://",
-        "https://user:secret@example.com/v1", "https://example.com/v1?key=secret",
-        "https://example.com/v1#x", "https://example.com:99999/v1", "https://exa mple.com/v1",
-        "https://example.com/v1\r\nX-Evil: 1", "https://exämple.com/v1", "http://example.com/v1",
-        "http://10.0.0.1/v1", "http://0.0.0.0/v1", "http://localhost.example.com/v1",
-        "http://127.0.0.1.example.com/v1",
-    ],
-)  # fmt: skip
-def test_addresses_that_are_refused(url: str) -> None:
-    with pytest.raises(ModelError) as refused:
-        chat_url(url)
-    assert "user:secret" not in str(refused.value)
-
-
-def test_addresses() -> None:
-    for base in ("https://api.example.com/v1", "http://127.8.9.1", "http://[::1]:99/v1"):
-        assert chat_url(base) == f"{base}/chat/completions"
-    assert chat_url("http://localhost:8000/v1/") == "http://localhost:8000/v1/chat/completions"
-    assert chat_url("http://10.0.0.1/v1", plain_http=True).startswith("http://10.0.0.1/v1")

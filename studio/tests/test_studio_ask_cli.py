@@ -8,18 +8,20 @@ import sys
 import threading
 import uuid
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+import chat_server as chat_server_module
 from browser import answers_of
 from chat_server import ChatServer, Handler, chat_server, hangs_up
 from pairlearn_studio.ask import AnswerCache
 from pairlearn_studio.cli.ask import CACHE
 from pairlearn_studio.project import Plan, Project
-from pairlearn_studio.records import Answer
+from pairlearn_studio.records import Answer, Known
 from pairlearn_studio.store import Store
 from studio_client import annotate, annotate_json
 from studio_processes import Command, wait_until
@@ -97,11 +99,8 @@ def test_function_of_pairs(project: Path) -> None:
     report = ask(*arguments)
     assert (report["exit"], report["judged"], report["cant_say"], report["left"]) == (0, 9, 0, 0)
     assert report["requests"] == 18
-    assert report["position_bias"] == pytest.approx(0.01)
+    assert report["orders"]["bias"] == pytest.approx(0.01)
     assert_judged(project, "fn")
-    assert {answer.note for answer in answers_of(project)} == {
-        "understood 1.000, position bias +0.010"
-    }
     last = ask(*arguments)  # there is nothing left to do
     assert (last["exit"], last["judged"], last["requests"]) == (0, 0, 0)
     with Store.open(Project.load(project)) as store:
@@ -115,7 +114,7 @@ def test_function_of_pairs(project: Path) -> None:
 def test_function_of_items_asks_each_once(project: Path) -> None:
     report = ask(project, "--model", f"{module_of(project)}:items", "--per", "item")
     assert report["exit"] == 0
-    assert report["position_bias"] is None
+    assert report["orders"] is None
     assert report["requests"] == len(_ends(project)) <= 12
     assert_judged(project, f"{module_of(project)}:items")
 
@@ -170,12 +169,12 @@ def test_endpoint(
     (model,) = annotate_json("status", project)[
         "annotators"
     ]  # an annotator as others are, by its name
-    assert (model["annotator"]["name"], model["words"]) == ("small", "nothing to correct")
-    assert model["habits"]["answers"] == 20
+    assert (model["annotator"]["name"], model["done"]) == ("small", 20)
     everything = b"".join(path.read_bytes() for path in project.iterdir())
     assert KEY.encode() not in everything
     if per == "pair":
-        assert report["position_bias"] == pytest.approx(0.06)
+        assert report["orders"]["bias"] == pytest.approx(0.06)
+        assert report["orders"]["p_value"] < 0.001
 
 
 def _ends(project: Path) -> set[str]:
@@ -183,14 +182,14 @@ def _ends(project: Path) -> set[str]:
 
 
 def test_as_many_at_a_time_as_asked_for(project: Path, server: ChatServer) -> None:
-    """The first three are answered when all three have come, or never."""
+    """After the first, which shows how answers are read, three are answered together or never."""
     three = threading.Barrier(3, timeout=120)
 
     def meet(handler: Handler) -> bool:
         three.wait()
         return False
 
-    server.troubles.extend([meet] * 3)
+    server.troubles.extend([lambda _: False, *[meet] * 3])
     arguments = (project, "--endpoint", server.base_url, "--model-name", "small")
     assert ask(*arguments, "--concurrent", 3)["exit"] == 0
     assert server.most_at_once == 3
@@ -211,6 +210,79 @@ def test_cost_limit_stops_cleanly_and_goes_on(project: Path, server: ChatServer)
     assert sum(report["cost"] for report in reports) == pytest.approx(40 * 100 * 10e-6)
     assert set(server.questions.values()) == {1}
     assert_judged(project, "small")
+
+
+@pytest.mark.parametrize(
+    ("sort", "skipped"),
+    [
+        ("no_logprobs", 0),
+        ("five_alternatives", 0),
+        ("older_parameters", 0),
+        ("thinks_first", 0),
+        ("refuses_some", None),
+        ("limits_the_rate", 0),
+        ("is_slow", None),
+        ("breaks_json", 0),
+    ],
+)
+def test_every_sort_of_endpoint(
+    project: Path, server: ChatServer, sort: str, skipped: int | None
+) -> None:
+    """All pairs are judged or listed with the reason, and people keep theirs."""
+    server.always = getattr(chat_server_module, sort)
+    arguments = (project, "--endpoint", server.base_url, "--model-name", "small", "--retries", 1)
+    if sort == "is_slow":
+        arguments = (*arguments, "--timeout", 0.5, "--retries", 0)
+    report = ask(*arguments)
+    server.gate.set()
+    assert report["exit"] == 0, report
+    number = len(report["skipped"])
+    assert report["judged"] + number == 20 and report["left"] == number * 0
+    worst = f"c{int(np.argmax(POSTERIORS))}"
+    for one in report["skipped"]:
+        assert worst in (one["left"], one["right"]) and one["reason"]
+    assert number == skipped if skipped is not None else 0 < number < 20
+    if sort == "is_slow":
+        server.always = None
+    again = ask(*arguments)  # what was refused is read again, and blocks nothing
+    assert (again["exit"], again["judged"]) == (0, number if sort == "is_slow" else 0)
+
+
+def test_answers_that_are_not_understood_stop_the_run(project: Path, server: ChatServer) -> None:
+    server.always = lambda handler: handler.write("Well, that depends.")
+    result = annotate(
+        "ask", project, "--endpoint", server.base_url, "--model-name", "m", "--samples", 1,
+        "--concurrent", 1,
+    )  # fmt: skip
+    assert result.exit_code == 1
+    assert "none of 5 pairs has a judgement" in result.stderr and "that depends" in result.stderr
+    assert len(server.bodies) <= 5 * 3 * 2 and answers_of(project) == []
+
+
+def test_definitions_and_examples_are_in_the_prompt(project: Path, server: ChatServer) -> None:
+    known = (Known("c0", "c1", "left surely", "example", "It is bent."),)
+    changed = replace(Project.load(project), positive_means="It fell on its back.", known=known)
+    changed.save()
+    ask(project, "--endpoint", server.base_url, "--model-name", "m", "--pairs", 1)
+    system, user = (message["content"] for message in server.bodies[0]["messages"])
+    assert "“heads” means: It fell on its back." in system
+    assert "Answer to example 1: A (It is bent.)" in user
+
+
+def test_models_do_not_use_up_pairs_unless_asked(project: Path) -> None:
+    with Store.open(Project.load(project)) as store:
+        ann, _ = store.add_annotator("ann")
+    ask(project, "--model", f"{module_of(project)}:pairs", "--name", "fn")
+    ask(project, "--model", f"{module_of(project)}:silent", "--name", "silent")
+    with Store.open(Project.load(project)) as store:
+        carol, _ = store.add_annotator("carol")
+        totals = [store.progress(who.id).total for who in (ann, carol)]
+        assert totals == [10, 10] and not store.complete()
+    counted = replace(Project.load(project), models_count=True)
+    counted.save()
+    with Store.open(counted) as store:
+        assert [store.progress(who.id).total for who in (ann, carol)] == [1, 1]
+        assert len(store.answers()) == 40 and store.complete()
 
 
 def test_killed_and_run_again_no_answer_is_asked_twice(project: Path, server: ChatServer) -> None:

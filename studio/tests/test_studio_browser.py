@@ -77,7 +77,7 @@ def test_by_mouse(desk: Desk) -> None:
     assert sorted(kept[2:], key=str) == [(0.0, -1.0), (0.0, 1.0), (1.0, 0.0), (None, None)]
 
 
-@pytest.mark.parametrize("bare", [{"context": PHONE}], indirect=True)
+@pytest.mark.parametrize("bare", [{"context": PHONE, "project": {"kind": "text"}}], indirect=True)
 def test_on_a_phone(desk: Desk) -> None:
     page = desk.page
     above, below = (page.locator(name).bounding_box() for name in ("#left", "#right"))
@@ -104,14 +104,14 @@ def test_undo_and_note(desk: Desk) -> None:
     page = desk.page
     press(page, "z")
     expect(page.locator("#status")).to_have_text("There is nothing to undo.")
-    first = page.locator("#left-title").inner_text()
+    first = page.locator("#both-content thead").inner_text()
     press(page, "6", "Enter", "1", "n")
     page.keyboard.type("s l r c z: not keys here")
     desk.key(1, "Escape", "Enter")
     desk.key(2, "s")
     desk.key(1, "z")
     desk.key(0, "Control+z")
-    assert page.locator("#left-title").inner_text() == first
+    assert page.locator("#both-content thead").inner_text() == first
     expect(page.locator("#value-similarity")).to_have_text("60%")  # as it was answered
     expect(page.locator("#note")).to_have_value("s l r c z: not keys here")
     desk.key(1, "8", "Enter")

@@ -10,8 +10,7 @@ import pytest
 
 from pairlearn.io import read_pairs
 from pairlearn_studio import Answer, Project, Store
-from studio_client import annotate, annotate_json, refusal, serving
-from studio_store import free_pairs
+from studio_client import annotate, annotate_json, refusal
 
 
 @pytest.fixture
@@ -56,21 +55,20 @@ def test_init(tmp_path: Path, items: Path) -> None:
     assert (project.positive_means, project.qualify) == ("Stops.", 0.8)
     with Store.open(project) as store:
         for name, link in report["links"].items():
-            who = store.by_token(link.removeprefix("https://x.example/a/"))
+            who = store.by_token(link.removeprefix("https://x.example/p/a/"))
             assert who is not None and who.name == name
-        assert store.is_supervisor(report["supervisor"].removeprefix("https://x.example/s/"))
+        assert store.is_supervisor(report["supervisor"].removeprefix("https://x.example/p/s/"))
     (tmp_path / "ages.csv").write_text("id,age\n" + "".join(f"{k},{k}\n" for k in range(6)))
-    result = annotate("init", tmp_path / "q", tmp_path / "ages.csv", "--mode", "information")
+    result = annotate("init", tmp_path / "q", tmp_path / "ages.csv")
     assert Project.load(tmp_path / "q").answers == "graded"
     assert "6 items, 15 pairs, overlap 1" in result.stdout
-    assert "supervisor  http://127.0.0.1:8337/s/" in result.stdout
-    assert "pairs are chosen by a model, not at random" in result.stderr
+    assert "supervisor  http://127.0.0.1:8337/q/s/" in result.stdout
+    assert "the classes have no definitions" in result.stderr
     assert "already exists and is not empty" in refusal("init", tmp_path / "q", items)
     twice = tmp_path / "twice.csv"
     twice.write_text("id,age\n1,3\n1,4\n")
     for arguments, message in (
         ((tmp_path / "none.csv",), "does not exist"),
-        ((items, "--mode", "information"), "'name' has another value in every row"),
         ((items, "--pairs", 99), "6 items make 15 different pairs"),
         ((items, "--address", "x.example"), "--address is 'x.example': give one such as"),
         ((twice,), f"{twice}, item 2: id '1' is in row 1 already"),
@@ -108,7 +106,7 @@ def test_status(project: Path) -> None:
     assert report["infeasible"] == 2 * 8
     ann = report["annotators"][0]
     assert (ann["annotator"]["name"], ann["done"]) == ("ann", 15)
-    assert ann["words"] == "has too few answers to say"
+    assert ann["words"] == "–"
     assert ann["drift"]["strength_z"] is None  # never NaN, which is not JSON
     text = annotate("status", project).stdout
     assert "15/15" in text
@@ -125,15 +123,14 @@ def test_export(project: Path, tmp_path: Path) -> None:
     assert "no answers yet" in refusal("export", project, out)
     answer_all(project)
     report = annotate_json("export", project, out)
-    assert (report["rows"], report["cant_say"], report["weights"]) == (28, 2, False)
+    assert (report["rows"], report["cant_say"]) == (28, 2)
     assert report["answers"] == "graded" and report["levels"]["alike"] == [0.8, 0.0]
     assert "is there already" in refusal("export", project, out)
     table = read_pairs(out)
     assert len(table) == 28 and table.annotator is not None
     for rule in ("mean", "median", "reliability"):
-        report = annotate_json("export", project, out, "--aggregate", rule, "--weights", "--force")
+        report = annotate_json("export", project, out, "--aggregate", rule, "--force")
         assert report["rows"] == len(read_pairs(out)) == 14
-        assert read_pairs(out).weight is not None
     assert report["reliability"] == {"ann": 1.0, "bob": 1.0}
     assert annotate_json("export", project, out, "--without", "bob", "--force")["rows"] == 14
     assert set(np.asarray(read_pairs(out).annotator).tolist()) == {"ann"}
@@ -150,29 +147,6 @@ def test_export(project: Path, tmp_path: Path) -> None:
     assert {"note", "seconds", "at", "level"} < first.keys()
     assert "every answer" in refusal("export", project, lines, "--aggregate", "mean", "--force")
     assert "pairs are .csv" in refusal("export", project, tmp_path / "pairs.txt")
-
-
-def test_weights_of_chosen_pairs_are_exported_unless_told_otherwise(
-    tmp_path: Path, items: Path
-) -> None:
-    folder, out = tmp_path / "p", tmp_path / "pairs.csv"
-    made = annotate_json("init", folder, items, "--pairs", 1, "--annotators", "ann")
-    with Store.open(Project.load(folder)) as store:
-        store.add_pairs([(*free_pairs(store)[0], 3.0)])
-        for pair in (1, 2):
-            store.submit(1, pair, Answer(0.5, key="k")).result()
-    assert annotate_json("export", folder, out)["weights"]
-    weight = read_pairs(out).weight
-    assert weight is not None
-    assert weight.tolist() == [0.5, 1.5]  # 1 and 3, scaled to a mean of one
-    result = annotate("export", folder, out, "--force", "--no-weights")
-    assert "were not drawn at random" in result.stderr
-    assert read_pairs(out).weight is None
-    annotate_json("export", folder, out.with_suffix(".jsonl"))
-    with serving(folder, {"boss": made["supervisor"].rsplit("/", 1)[1]}) as studio:
-        sent = studio.client.get("/api/export", headers=studio.bearer("boss"))
-    assert sent.content == out.with_suffix(".jsonl").read_bytes()
-    assert b'"weight":1.5' in sent.content
 
 
 def test_import(project: Path, tmp_path: Path) -> None:

@@ -33,8 +33,8 @@ from studio_store import stored as row
 from tables import pair_ids, pair_table
 
 ROWS = [
-    row("ann", 1, 0.8, 0.1, weight=2.0),
-    row("bob", 1, 0.6, None, weight=2.0),
+    row("ann", 1, 0.8, 0.1),
+    row("bob", 1, 0.6, None),
     row("ann", 2, None, -0.5),
     row("bob", 2, 0.9, 0.8),  # infeasible: given as it is
     row("ann", 3, None, None, cant_say=True, note="dark"),
@@ -54,7 +54,6 @@ def test_one_row_a_judgement(tmp_path: Path) -> None:
     assert table.annotator is not None
     assert table.annotator.tolist() == ["ann", "bob", "ann", "bob", "bob"]
     assert table.of("preference").tolist() == [False] * 4 + [True] and table.u[4] == 1
-    assert (table.weight == 1).all()
     np.testing.assert_array_equal(table.similarity, [0.8, 0.6, np.nan, 0.9, np.nan])
     np.testing.assert_array_equal(table.difference, [0.1, np.nan, -0.5, 0.8, np.nan])
 
@@ -66,13 +65,11 @@ def test_answers_that_were_given_as_numbers() -> None:
 
 
 def test_one_row_a_pair(tmp_path: Path) -> None:
-    exported = export_table(ROWS, "mean", weights=True)
+    exported = export_table(ROWS, "mean")
     table = read_pairs(write_pairs(exported.table, tmp_path / "pairs.parquet"))
     assert table == exported.table
     np.testing.assert_allclose(table.similarity, [0.7, 0.9, np.nan])
     np.testing.assert_allclose(table.difference, [0.1, 0.15, np.nan])
-    assert table.weight is not None
-    assert table.weight.tolist() == [2, 1, 1]
     assert table.annotator is None
     assert exported.cant_say == 1
 
@@ -244,7 +241,7 @@ def test_exports_are_what_annotators_answered(tmp_path: Path) -> None:
     options = ("--pairs", 30, "--annotators", "ann", "--answers", "exact")
     report = annotate_json("init", folder, tmp_path / "data" / "items.csv", *options)
     answers: dict[tuple[str, str], tuple[float, float]] = {}
-    with TestClient(make_app(folder, requests_per_second=1e6), HERE) as client:
+    with TestClient(make_app(folder, requests_per_second=1e6), f"{HERE}/project") as client:
         ann = Visitor(client, report["links"]["ann"].rsplit("/", 1)[1])
         while (task := ann.task()) is not None:
             left, right = task["left"]["title"], task["right"]["title"]

@@ -19,7 +19,7 @@ from pairlearn_studio.server.security import BODY_LIMIT, Hosts, masked
 from studio_client import HERE, Visitor, serving
 
 ANSWER, UNDO, IMAGE = "/annotate/1/api/answer", "/annotate/1/api/undo", "/annotate/1/image"
-LINKS = "/api/annotators"
+LINKS, BASE = "/api/annotators", f"{HERE}/p"
 GOOD = {"similarity": 0.5, "difference": 0.0, "seconds": 1.0, "key": "form-000001"}
 JSON = "application/json"
 
@@ -56,7 +56,7 @@ def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
     svg = b"<svg xmlns='http://www.w3.org/2000/svg'><script/></svg>"
     (folder / "items" / "00.png").write_bytes(svg)
     (folder / "items" / "01.png").write_text("<script>alert(1)</script>")
-    with TestClient(make_app(folder, requests_per_second=1e6), HERE) as client:
+    with TestClient(make_app(folder, requests_per_second=1e6), BASE) as client:
         ann, supervisor = Visitor(client, tokens["ann"]), Visitor(client, boss, "s")
         cookies = {c.path: f"{c.name}={c.value}" for c in client.cookies.jar}
         yield Target(folder, tokens | {"boss": boss}, client, ann, supervisor, cookies)
@@ -68,7 +68,7 @@ def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
 @pytest.fixture(autouse=True)
 def patience(target: Target) -> None:
     """Forget failed attempts of other tests."""
-    target.client.app.state.studios[""].failures._level.clear()  # type: ignore[attr-defined]
+    target.client.app.state.studios["/p"].failures._level.clear()  # type: ignore[attr-defined]
 
 
 def endless() -> Iterator[bytes]:
@@ -194,22 +194,22 @@ def test_one_person_is_nobody_else(target: Target) -> None:
     assert bobs is not None
     assert ann.post(ANSWER, GOOD | {"pair": bobs.pair}).status_code == 404
     for path in (LINKS, f"{LINKS}/renew", f"{LINKS}/end"):
-        headers = {"Cookie": target.cookies["/annotate/1"], "X-Studio-Form": ann.form}
-        bare = TestClient(client.app, HERE)
+        headers = {"Cookie": target.cookies["/p/annotate/1"], "X-Studio-Form": ann.form}
+        bare = TestClient(client.app, BASE)
         assert bare.post(path, json={"annotator": 2}, headers=headers).status_code == 401
-    name, token = target.cookies["/annotate/1"].split("=", 1)
+    name, token = target.cookies["/p/annotate/1"].split("=", 1)
     for cookie in (*TOKENS, "", token[:-1], token + "A", token.swapcase(), target.tokens["bob"]):
         for path in (task, "/annotate/1", f"{IMAGE}?item=00.png"):
-            reply = TestClient(client.app, HERE).get(path, headers={"Cookie": f"{name}={cookie}"})
+            reply = TestClient(client.app, BASE).get(path, headers={"Cookie": f"{name}={cookie}"})
             assert reply.status_code in (401, 429)
     for near in (token[:-1], token + "A", token.swapcase(), token + "%00", " " + token):
         assert client.get(f"/a/{near}").status_code in (404, 429)
     for role, other, closed in (("s", "ann", "/annotate/1"), ("a", "boss", "/supervisor")):
         assert client.get(f"/{role}/{target.tokens[other]}").status_code in (404, 429)
-        alone = TestClient(client.app, HERE)
+        alone = TestClient(client.app, BASE)
         Visitor(alone, target.tokens["boss" if other == "ann" else "ann"], role)
         assert alone.get(closed).status_code in (401, 429)
-    bob = Visitor(TestClient(client.app, HERE), target.tokens["bob"])
+    bob = Visitor(TestClient(client.app, BASE), target.tokens["bob"])
     reply = client.post(ANSWER, json=GOOD | {"pair": 1}, headers={"X-Studio-Form": bob.form})
     assert reply.status_code == 403 and "reload" in reply.json()["error"]
 
@@ -217,7 +217,7 @@ def test_one_person_is_nobody_else(target: Target) -> None:
 def test_guessing_becomes_slow_and_harms_nobody_else(
     target: Target, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    failures = target.client.app.state.studios[""].failures  # type: ignore[attr-defined]
+    failures = target.client.app.state.studios["/p"].failures  # type: ignore[attr-defined]
     monkeypatch.setattr(failures, "per_second", 0.0)
     replies = [target.client.get(f"/a/{number:043}").status_code for number in range(30)]
     assert replies[:5] == [404] * 5 and replies[-1] == 429
@@ -226,8 +226,8 @@ def test_guessing_becomes_slow_and_harms_nobody_else(
 
 def test_one_annotator_cannot_flood(target: Target) -> None:
     app = make_app(target.folder, requests_per_second=0.5)
-    app.state.studios[""].requests.per_second = 0.0  # no ticket comes back, however slow this is
-    with TestClient(app, HERE) as client:
+    app.state.studios["/p"].requests.per_second = 0.0  # no ticket comes back, however slow this is
+    with TestClient(app, BASE) as client:
         Visitor(client, target.tokens["ann"])
         replies = [client.get("/annotate/1/api/task") for _ in range(5)]
         assert [reply.status_code for reply in replies] == [200, 429, 429, 429, 429]
@@ -251,7 +251,7 @@ def test_an_error_inside_is_one_line_of_the_log_and_tells_nothing(
         raise RuntimeError("secret path /home/x")
 
     monkeypatch.setattr(Store, "next_task", broken)
-    client = TestClient(target.client.app, HERE, raise_server_exceptions=False)
+    client = TestClient(target.client.app, BASE, raise_server_exceptions=False)
     client.cookies = target.client.cookies
     reply = client.get("/annotate/1/api/task")
     assert reply.status_code == 500 and "secret" not in reply.text
@@ -317,7 +317,7 @@ RAW = [
     (GET % (b"/", b"X: a\x00b\r\n"), (400,)),
     (b"\x16\x03\x01\x02\x00\x01\x00", (400,)),
     (
-        b"POST /annotate/1/api/answer HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+        b"POST /p/annotate/1/api/answer HTTP/1.1\r\nHost: 127.0.0.1\r\n"
         b"Content-Type: application/json\r\nContent-Length: 4\r\n"
         b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /x HTTP/1.1\r\n\r\n",
         (400, 401),

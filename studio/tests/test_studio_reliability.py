@@ -24,4 +24,4 @@ def test_a_mean_counts_guesses_like_other_answers() -> None:
     assert words.endswith("--without cy leaves them out")
     assert [*annotate_exchange._doubts(people, "reliability")] == []
     weights = people.reliability()
-    assert weights["ann"] == pytest.approx(2 * weights["cy"])
+    assert 0 < weights["cy"] < weights["ann"] / 2  # guesses are fewer, and vary more

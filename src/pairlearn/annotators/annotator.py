@@ -290,7 +290,8 @@ class Annotator:
             phrases.append(("too little to tell how many of the answers are guesses", {}))
         elif low >= 0.01:
             text = "{share} of the answers are guesses"
-            text += " ({low:.0%} to {high:.0%})" * bool(self.guesses_error)
+            if self.guesses_error:
+                text = "{share} of the answers are guesses ({low:.0%} to {high:.0%})"
             shares = {"share": _in_words(self.guesses), "low": float(low), "high": float(high)}
             phrases.append((text, shares))
         for lean, error, texts in (

@@ -13,7 +13,6 @@ return None for "can't say". Arguments are `pairlearn_studio.ItemView`: a cell o
 from __future__ import annotations
 
 import importlib
-import math
 import sys
 import time
 from collections.abc import Callable, Iterable
@@ -40,8 +39,18 @@ from pairlearn_studio.judges import (
     by_pairs,
     chat_item_model,
     chat_pair_model,
+    order_effects,
 )  # fmt: skip
-from pairlearn_studio.limits import AnswerCache, Budget, LimitReached, ModelError, Pace, Stopped
+from pairlearn_studio.limits import (
+    AnswerCache,
+    Budget,
+    LimitReached,
+    ModelError,
+    Pace,
+    SkippedError,
+    Stopped,
+)
+from pairlearn_studio.reader import SKIPPED
 from pairlearn_studio.records import Answer
 
 if TYPE_CHECKING:
@@ -50,8 +59,12 @@ if TYPE_CHECKING:
 __all__ = [
     "AnswerCache", "Budget", "ChatEndpoint", "Filled", "Judgement", "LimitReached", "ModelError",
     "Pace", "PairToJudge", "Said", "SaidOfItem", "Seat", "Wording", "by_items", "by_pairs",
-    "chat_item_model", "chat_pair_model", "fill", "find_function", "item_model", "pair_model",
+    "chat_item_model", "chat_pair_model", "fill", "find_function", "item_model",
+    "order_effects", "pair_model",
 ]  # fmt: skip
+
+STOP_AFTER = 5
+"""Pairs without a judgement after which a model that has judged none yet is given up."""
 
 
 def find_function(name: str) -> Callable[..., Any]:
@@ -84,7 +97,7 @@ def pair_model(function: Callable[[ItemView, ItemView], Any]) -> PairModel:
     Examples
     --------
     >>> pair_model(lambda left, right: (0.6, 0.2))("a", "b")
-    Said(similarity=0.6, difference=0.2, mass=1.0)
+    Said(similarity=0.6, difference=0.2, mass=1.0, text='')
     >>> pair_model(lambda left, right: (60, 20))("a", "b")
     Traceback (most recent call last):
     pairlearn_studio.limits.ModelError: <lambda> returned (60, 20): similarity must lie in [0, 1]
@@ -143,31 +156,43 @@ class PairToJudge(NamedTuple):
 class Filled:
     """Result of a run: the judgements, in the order in which they were completed.
 
-    ``stopped`` says why the run ended before the last pair: "max-requests", "max-cost",
-    "interrupted" or "error", which is in ``error``; it is empty after a complete run.
+    ``skipped`` has the pairs without a judgement and the reason. ``stopped`` says why the run
+    ended before the last pair: "max-requests", "max-cost", "interrupted", or "error", which is in
+    ``error``; it is empty after a complete run.
 
     Examples
     --------
-    >>> filled = Filled([Judgement(0.6, 0.1, 0.04, 1.0), Judgement(None, None, math.nan, 0.2)])
+    >>> filled = Filled([Judgement(0.6, 0.1), Judgement(None, None, mass=0.2)])
     >>> filled.summary()
-    {'judged': 1, 'cant_say': 1, 'infeasible': 0, 'position_bias': 0.04, 'least_mass': 0.2}
+    {'judged': 1, 'cant_say': 1, 'skipped': [], 'infeasible': 0, 'orders': None, 'least_mass': 0.2}
     """
 
     judgements: list[Judgement] = field(default_factory=list)
+    skipped: list[tuple[PairToJudge, str]] = field(default_factory=list)
     stopped: str = ""
     error: ModelError | None = None
+    proven: bool = False
+
+    @property
+    def done(self) -> int:
+        """Number of pairs that need no further question."""
+        return len(self.judgements) + len(self.skipped)
 
     def summary(self) -> dict[str, Any]:
-        """Counts, the mean position bias (None if only one order was asked), the least mass."""
+        """Counts, skipped pairs, the effect of the order of the items, and the least mass."""
         judged = [j for j in self.judgements if not j.cant_say]
-        biases = [j.bias for j in self.judgements if not math.isnan(j.bias)]
         numbers = np.array([(j.similarity, j.difference) for j in judged], np.float64)
         feasible = PairLabels(*numbers.reshape(-1, 2).T).feasible()
+        effects = order_effects(j.orders for j in judged)
         return {
             "judged": len(judged),
             "cant_say": len(self.judgements) - len(judged),
+            "skipped": [
+                {"left": pair.left, "right": pair.right, "reason": reason}
+                for pair, reason in self.skipped
+            ],
             "infeasible": int((~feasible).sum()),
-            "position_bias": math.fsum(biases) / len(biases) if biases else None,
+            "orders": effects and effects._asdict(),
             "least_mass": min((j.mass for j in self.judgements), default=None),
         }
 
@@ -176,15 +201,18 @@ def fill(
     pairs: Iterable[PairToJudge],
     judge: Judge,
     keep: Callable[[PairToJudge, Judgement, float], object],
+    skip: Callable[[PairToJudge, str], object] = lambda pair, reason: None,
     *,
     concurrent: int = 1,
+    proven: bool = False,
     stop: Callable[[], None] = lambda: None,
     progress: Callable[[int], None] = lambda done: None,
 ) -> Filled:
     """Judge pairs, and store every judgement before a thread takes the next pair.
 
-    At a limit, requests in flight are completed; an error also stops those that wait. Neither
-    loses a judgement, and the result reports both.
+    A pair that fails for a reason of its own is skipped. At a limit, requests in flight are
+    completed; an error, or `STOP_AFTER` pairs without a single judgement, also stops those that
+    wait. None of these loses a judgement, and the result reports all of them.
 
     Parameters
     ----------
@@ -193,8 +221,12 @@ def fill(
         Maps two item ids to a judgement; called from ``concurrent`` threads.
     keep : callable
         Called with pair, judgement and seconds; returns when the judgement is on disk.
+    skip : callable
+        Called with a pair that is skipped, and the reason.
     concurrent : int
         Pairs judged at a time.
+    proven : bool
+        Whether the model has judged pairs before, so that failures are those of single pairs.
     stop : callable
         Ends requests that wait for their turn.
     progress : callable
@@ -205,14 +237,15 @@ def fill(
         begin = time.monotonic()
         try:
             judgement = judge(pair.left, pair.right)
-        except (LimitReached, Stopped, ModelError):
+        except (LimitReached, Stopped, ModelError, SkippedError):
             raise
         except Exception as error:
             raise ModelError(f"the model failed with {type(error).__name__}: {error}") from error
-        keep(pair, judgement, time.monotonic() - begin)
+        if not judgement.text:
+            keep(pair, judgement, time.monotonic() - begin)
         return judgement
 
-    filled = Filled()
+    filled = Filled(proven=proven)
     source = iter(pairs)
     running: dict[Future[Judgement], PairToJudge] = {}
     with ThreadPoolExecutor(concurrent, thread_name_prefix="pairlearn-model") as pool:
@@ -224,40 +257,58 @@ def fill(
                 if not running:
                     return filled
                 for done in wait(running, return_when=FIRST_COMPLETED).done:
-                    _settle(filled, running.pop(done), done, stop)
-                    progress(len(filled.judgements))
+                    _settle(filled, running.pop(done), done, skip, stop)
+                    progress(filled.done)
         except BaseException as error:
             stop()
             if not isinstance(error, KeyboardInterrupt):
                 raise
             filled.stopped = "interrupted"
             for done in wait(running).done:  # requests in flight are paid for
-                _settle(filled, running[done], done, stop)
+                _settle(filled, running[done], done, skip, stop)
             return filled
 
 
 def _settle(
-    filled: Filled, pair: PairToJudge, done: Future[Judgement], stop: Callable[[], None]
+    filled: Filled,
+    pair: PairToJudge,
+    done: Future[Judgement],
+    skip: Callable[[PairToJudge, str], object],
+    stop: Callable[[], None],
 ) -> None:
+    reason, error = "", None
     try:
-        filled.judgements.append(done.result())
+        judgement = done.result()
+        if judgement.text:
+            reason = f"not understood: {judgement.text!r}"
+        else:
+            filled.judgements.append(judgement)
     except LimitReached as limit:
         filled.stopped = filled.stopped or str(limit)
     except Stopped:
         pass
-    except ModelError as error:
+    except SkippedError as skipped:
+        reason = str(skipped)
+    except ModelError as problem:
+        error = ModelError(f"pair {pair.left}, {pair.right}: {problem}")
+        error.__cause__ = problem.__cause__
+    if reason:
+        filled.skipped.append((pair, reason))
+        skip(pair, reason)
+        if len(filled.skipped) == STOP_AFTER and not (filled.proven or filled.judgements):
+            error = ModelError(f"none of {STOP_AFTER} pairs has a judgement; the last: {reason}")
+    if error is not None:
         stop()
         if filled.error is None:
-            filled.stopped = "error"
-            filled.error = ModelError(f"pair {pair.left}, {pair.right}: {error}")
-            filled.error.__cause__ = error.__cause__
+            filled.stopped, filled.error = "error", error
 
 
 class Seat:
     """The annotator for a model: without a link, and without assigned pairs.
 
-    It is created with the first judgement; its name cannot be that of a person. People keep their
-    pairs; when pairs are next assigned, the model's answers count towards the overlap.
+    It is created with the first pair; its name cannot be that of a person. People keep their
+    pairs: the model's answers count towards the overlap only where the project says so
+    (``models_count``).
     """
 
     def __init__(self, store: Store, name: str) -> None:
@@ -265,6 +316,11 @@ class Seat:
         for annotator in store.annotators():
             if annotator.name == name and annotator.origin != "model":
                 raise ModelError(f"{name!r} is an annotator, and no model: give another --name")
+
+    @property
+    def proven(self) -> bool:
+        """Whether the model has judged a pair of this project before."""
+        return any(answer.annotator == self._name for answer in self._store.answers())
 
     def open_pairs(self) -> list[PairToJudge]:
         """Pairs of the project that the model has not judged, in their order."""
@@ -278,14 +334,23 @@ class Seat:
 
     def keep(self, pair: PairToJudge, judgement: Judgement, seconds: float) -> None:
         """Store a judgement, unless another run has already stored one."""
-        note = f"understood {judgement.mass:.3f}"
-        if not math.isnan(judgement.bias):
-            note += f", position bias {judgement.bias:+.3f}"
         answer = Answer(
-            judgement.similarity, judgement.difference, cant_say=judgement.cant_say, note=note,
-            seconds=seconds,
+            judgement.similarity, judgement.difference, cant_say=judgement.cant_say,
+            seconds=seconds, orders=judgement.orders,
         )  # fmt: skip
         self._store.carry_out(
             lambda changes: changes.import_answer(self._name, pair.pair, answer, revise=False),
+            who="model",
+        )
+
+    def skip(self, pair: PairToJudge, reason: str) -> None:
+        """Note in the history that a pair was skipped."""
+        self._store.carry_out(
+            lambda changes: changes.log(
+                SKIPPED,
+                reason,
+                annotator=changes.unlinked_annotator(self._name),
+                pair=pair.pair,
+            ),
             who="model",
         )

@@ -15,32 +15,42 @@ import secrets
 import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
-from typing import Any
+from datetime import UTC, datetime, timedelta
+from typing import Any, get_args
 
 import msgspec
 
-from pairlearn_studio.choosing import assign
-from pairlearn_studio.reader import ADJUDICATOR, CONTROLS, OTHERS, THEIRS, Queries, token_hash
-from pairlearn_studio.records import Annotator, Answer, Controls, Known, Receipt
+from pairlearn_studio.choosing import assign, random_pairs
+from pairlearn_studio.project import Project
+from pairlearn_studio.reader import ADJUDICATOR, CONTROLS, LINKED, THEIRS, Queries, token_hash
+from pairlearn_studio.records import Annotator, Answer, Controls, Known, Origin, Receipt
 from pairlearn_studio.store_file import StoreError
 
 MAX_NAME = 80
+_ALL = "SELECT annotator, pair FROM assignment"
 _KEPT = (
-    "SELECT annotator, pair FROM assignment WHERE answer IS NOT NULL "
+    f"{_ALL} WHERE answer IS NOT NULL "
     "UNION SELECT a.annotator, a.pair FROM assignment a JOIN annotator n ON n.id = a.annotator "
-    "WHERE a.touched IS NOT NULL AND n.retired_at IS NULL "
+    f"WHERE a.touched IS NOT NULL AND {LINKED} "
     "UNION SELECT a.annotator, min(a.pair) FROM assignment a "
     "JOIN annotator n ON n.id = a.annotator JOIN pair p ON p.id = a.pair "
-    "WHERE a.answer IS NULL AND n.retired_at IS NULL AND p.origin <> 'import' "
-    "GROUP BY a.annotator"
+    f"WHERE a.answer IS NULL AND {LINKED} AND p.origin <> 'import' GROUP BY a.annotator"
 )
 """Assignments that never move: answered, reopened, or the next one of an annotator."""
 
 
-def now() -> str:
-    """Current time, UTC, ISO 8601 with milliseconds."""
-    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+class AnsweredError(StoreError):
+    """A pair has another answer than its sender knows of, given in another window."""
+
+
+def now(later: timedelta = timedelta()) -> str:
+    """Current time or a later one, UTC, ISO 8601 with milliseconds."""
+    return (datetime.now(UTC) + later).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def utc_time(days: float) -> str:
+    """The time in so many days."""
+    return now(timedelta(days=days))
 
 
 def fresh_token() -> str:
@@ -82,8 +92,13 @@ class Changes(Queries):
 
     # -- answers -------------------------------------------------------------------------
 
-    def record_answer(self, annotator: int, pair: int, answer: Answer) -> Receipt:
-        """Store an answer, unless this key of this annotator for this pair is stored already."""
+    def record_answer(
+        self, annotator: int, pair: int, answer: Answer, replaces: tuple[int | None, ...] = ()
+    ) -> Receipt:
+        """Store an answer, unless this key of this annotator for this pair is stored already.
+
+        AnsweredError if the standing answer is not ``replaces``, where that is given.
+        """
         by_key = "(SELECT * FROM answer WHERE annotator = ? AND pair = ? AND key = ?) x"
         for stored in self.find_answers(by_key, annotator, pair, answer.key):
             if not stored.same_judgement(answer) or stored.level != answer.level:
@@ -93,23 +108,21 @@ class Changes(Queries):
                 )
             return Receipt(stored.id, stored.revision)
         query = (
-            "SELECT name, retired_at FROM assignment a JOIN annotator n ON n.id = a.annotator "
-            "JOIN pair p ON p.id = a.pair "
+            f"SELECT name, {LINKED}, answer FROM assignment a "
+            "JOIN annotator n ON n.id = a.annotator JOIN pair p ON p.id = a.pair "
             "WHERE a.annotator = ? AND a.pair = ? AND p.right <> ''"
         )
         if (row := self.first(query, annotator, pair)) is None:
             raise StoreError(f"pair {pair} is not assigned to annotator {annotator}")
-        name, retired_at = row
-        if retired_at is not None:
+        name, linked, standing = row
+        if not linked:
             raise StoreError(f"annotator {name!r} has retired")
+        if replaces and replaces != (standing,):
+            raise AnsweredError("you answered this pair in another window: that answer stays")
         return Changes(self.connection, name)._add_answer(annotator, pair, answer)
 
     def _add_answer(self, annotator: int, pair: int, answer: Answer) -> Receipt:
-        """Add an answer to an existing assignment.
-
-        Statements of other kinds go into a table of their own: earlier versions take an answer
-        with nothing else for "can't say".
-        """
+        """Add an answer to an existing assignment."""
         query = (
             "SELECT answer, (SELECT max(revision) FROM answer x "
             "WHERE x.annotator = a.annotator AND x.pair = a.pair) "
@@ -117,20 +130,17 @@ class Changes(Queries):
         )
         ((before, latest),) = self.rows(query, annotator, pair)
         assignment = {"annotator": annotator, "pair": pair}
-        row = vars(answer) | {"cant_say": not answer.compares, "revision": (latest or 0) + 1}
-        others = row.pop("others")
+        others = json.dumps(answer.others) if answer.others else ""
+        orders = json.dumps(answer.orders) if answer.orders else ""
+        row = vars(answer) | {"others": others, "orders": orders, "revision": (latest or 0) + 1}
         answer_id = self._insert("answer", at=now(), **assignment, **row)
-        if others:
-            columns = "answer INTEGER PRIMARY KEY REFERENCES answer, said TEXT NOT NULL"
-            self.rows(f"CREATE TABLE IF NOT EXISTS {OTHERS} ({columns})")
-            self._insert(OTHERS, answer=answer_id, said=json.dumps(others))
         action = "answered" if before is None else "revised"
         self._set_answer(answer_id, action, before=before, **assignment)
         return Receipt(answer_id, row["revision"])
 
     def _add_answer_of(self, name: str, pair: int, answer: Answer) -> Receipt:
         """Add an answer that came by no link, of an annotator who is added if new."""
-        annotator = self._unlinked_annotator(name)
+        annotator = self.unlinked_annotator(name)
         self._assign(annotator, pair)
         return self._add_answer(annotator, pair, answer)
 
@@ -144,7 +154,7 @@ class Changes(Queries):
             name = "supervisor"
             while name in taken:
                 name = f"{name} (settles pairs)"
-            Changes(self.connection, ADJUDICATOR)._unlinked_annotator(name)
+            Changes(self.connection, ADJUDICATOR).unlinked_annotator(name)
             self.set_setting(ADJUDICATOR, name)
         return Changes(self.connection, name)._add_answer_of(name, pair, answer)
 
@@ -153,7 +163,7 @@ class Changes(Queries):
 
         Without ``revise`` an existing answer stays. The name that overrules everybody is refused.
         """
-        before = self.find_answers(THEIRS, self._unlinked_annotator(name), pair)
+        before = self.find_answers(THEIRS, self.unlinked_annotator(name), pair)
         if before and (not revise or answer.same_judgement(before[0])):
             return "same"
         if name == self.adjudicator:
@@ -191,8 +201,11 @@ class Changes(Queries):
 
     # -- annotators ----------------------------------------------------------------------
 
-    def add_annotators(self, names: Sequence[str]) -> list[tuple[Annotator, str]]:
+    def add_annotators(
+        self, names: Sequence[str], expires_at: str | None = None, quota: int | None = None
+    ) -> list[tuple[Annotator, str]]:
         """Add annotators, each with a token that cannot be read again."""
+        origin = self.who if self.who in get_args(Origin) else "person"
         added = []
         for name in names:
             check_name(name)
@@ -203,13 +216,14 @@ class Changes(Queries):
                 )
             token = fresh_token()
             annotator = self._insert(
-                "annotator", name=name, token_hash=token_hash(token), added_at=now()
-            )
+                "annotator", name=name, origin=origin, token_hash=token_hash(token),
+                added_at=now(), expires_at=expires_at, quota=quota,
+            )  # fmt: skip
             self.log("annotator added", annotator=annotator)
             added.append((Annotator(annotator, name), token))
         return added
 
-    def _unlinked_annotator(self, name: str) -> int:
+    def unlinked_annotator(self, name: str) -> int:
         """Id of an annotator for a model or an import, added without link and open pairs."""
         if (row := self.first("SELECT id FROM annotator WHERE name = ?", name)) is not None:
             return int(row[0])
@@ -224,11 +238,11 @@ class Changes(Queries):
             raise StoreError(f"no annotator {annotator} takes part")
         self.log("annotator retired", annotator=annotator)
 
-    def renew_token(self, annotator: int) -> str:
+    def renew_token(self, annotator: int, expires_at: str | None = None) -> str:
         """Replace a token, which voids the old link; retired annotators take part again."""
-        token = fresh_token()
-        update = "UPDATE annotator SET token_hash = ?, retired_at = NULL WHERE id = ?"
-        if not self.connection.execute(update, (token_hash(token), annotator)).rowcount:
+        token, values = fresh_token(), "token_hash = ?, retired_at = NULL, expires_at = ?"
+        update = f"UPDATE annotator SET {values} WHERE id = ?"
+        if not self.connection.execute(update, (token_hash(token), expires_at, annotator)).rowcount:
             raise StoreError(f"there is no annotator {annotator}")
         self.log("token renewed", annotator=annotator)
         return token
@@ -236,14 +250,15 @@ class Changes(Queries):
     def adopt_links(self, present: Queries) -> list[str]:
         """Take over the links of another file; return whose links changed."""
         query = (
-            "SELECT name, CASE WHEN retired_at IS NULL THEN token_hash END, token_hash, added_at, "
-            "retired_at FROM annotator ORDER BY id"
+            "SELECT name, CASE WHEN retired_at IS NULL THEN token_hash END, origin, token_hash, "
+            "added_at, expires_at, retired_at, quota FROM annotator ORDER BY id"
         )
         here = {name: link for name, link, *_ in self.rows(query)}
         moved = {row[0]: row[2:] for row in present.rows(query) if here.get(row[0]) != row[1]}
         self.connection.executemany(
-            "INSERT INTO annotator (name, token_hash, added_at, retired_at) VALUES (?, ?, ?, ?) "
-            "ON CONFLICT (name) DO UPDATE SET token_hash = excluded.token_hash, "
+            "INSERT INTO annotator (name, origin, token_hash, added_at, expires_at, retired_at, "
+            "quota) VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (name) DO UPDATE SET "
+            "token_hash = excluded.token_hash, expires_at = excluded.expires_at, "
             "retired_at = excluded.retired_at",
             [(name, *row) for name, row in moved.items()],
         )
@@ -270,45 +285,76 @@ class Changes(Queries):
         row = self.first(query, left, right)
         return None if row is None else (int(row[0]), bool(row[1]))
 
-    def add_pairs(self, pairs: Iterable[tuple[str, str, float]], origin: str) -> list[int]:
+    def add_pairs(self, pairs: Iterable[tuple[str, str]], origin: str) -> list[int]:
         """Add pairs, none of which may be there in either direction; return their ids."""
         ids = []
-        for left, right, weight in pairs:
+        for left, right in pairs:
             pair = f"the pair ({left!r}, {right!r})"
             if left == right:
                 raise StoreError(f"{pair} is an item with itself")
             if known := self.find_pair(left, right):
                 raise StoreError(f"{pair} already exists, as pair {known[0]}")
-            if not 0 < weight < math.inf:
-                raise StoreError(f"weight of {pair} must be positive; got {weight:g}")
-            ids.append(self._insert("pair", left=left, right=right, weight=weight, origin=origin))
+            ids.append(self._insert("pair", left=left, right=right, origin=origin))
         self.log("pairs added", f"{len(ids)} pairs, origin {origin}")
         return ids
+
+    def grow(self, project: Project, items: Sequence[str]) -> None:
+        """Draw the pairs that the plan has beyond those stored; every assignment stays."""
+        missing = project.plan.pairs - len(self._ids("pair", "origin = 'plan'"))
+        if missing < 0:
+            planned = project.plan.pairs - missing
+            raise StoreError(
+                f"plan.pairs is {project.plan.pairs}, and {planned} pairs are drawn already: pairs "
+                f"are never removed; set it to {planned} or more"
+            )
+        if missing == 0:
+            return
+        row = {item: number for number, item in enumerate(items)}
+        ends = self.rows("SELECT left, right FROM pair WHERE right <> ''")
+        taken = {(row[left], row[right]) for left, right in ends if left in row and right in row}
+        try:
+            drawn = random_pairs(len(items), missing, project.plan.seed, taken).tolist()
+        except ValueError as error:
+            raise StoreError(f"the plan cannot be met: {error}") from None
+        self.add_pairs([(items[left], items[right]) for left, right in drawn], "plan")
+        self.assign_new(project)
 
     def _assign(self, annotator: int, pair: int) -> None:
         """Assign one pair to one annotator, unless it is theirs already."""
         insert = "INSERT OR IGNORE INTO assignment (annotator, pair) VALUES (?, ?)"
         self.rows(insert, annotator, pair)
 
-    def reassign(self, overlap: int, seed: int) -> None:
+    def reassign(self, project: Project) -> None:
         """Assign the open pairs anew; pairs that an annotator answered or sees now stay theirs."""
-        active = self._ids("annotator", "retired_at IS NULL")
+        self._share_out(project, _KEPT)
+
+    def assign_new(self, project: Project) -> None:
+        """Assign the pairs that lack annotators; every assignment stays."""
+        self._share_out(project, _ALL)
+
+    def _share_out(self, project: Project, kept_query: str) -> None:
+        models = set() if project.models_count else set(self._ids("annotator", "origin = 'model'"))
+        quotas = self.rows(f"SELECT id, quota FROM annotator WHERE {LINKED} ORDER BY id")
+        active = {who: math.inf if quota is None else quota for who, quota in quotas}
         pairs = self._ids("pair", "origin <> 'import'")
         kept: dict[int, list[int]] = {}
-        for annotator, pair in self.rows(_KEPT):
-            kept.setdefault(pair, []).append(annotator)
-        assigned = assign(pairs, active, overlap, seed, kept)
+        for annotator, pair in self.rows(kept_query):
+            if annotator not in models:
+                kept.setdefault(pair, []).append(annotator)
+        assigned = assign(pairs, active, project.overlap, project.plan.seed, kept)
         wanted = {(who, pair) for pair, whose in assigned.items() for who in whose}
-        present = set(self.rows("SELECT annotator, pair FROM assignment"))
-        present = {assignment for assignment in present if assignment[1] in assigned}
+        present = set(self.rows(_ALL))
+        # Answers of models that do not count stay, too.
+        movable = set(self.rows(f"{_ALL} WHERE answer IS NULL"))
+        movable = {assignment for assignment in movable if assignment[1] in assigned}
         for statement, rows in (
-            ("DELETE FROM assignment WHERE annotator = ? AND pair = ?", present - wanted),
+            ("DELETE FROM assignment WHERE annotator = ? AND pair = ?", movable - wanted),
             ("INSERT INTO assignment (annotator, pair) VALUES (?, ?)", wanted - present),
         ):
             self.connection.executemany(statement, sorted(rows))
-        self._assign_controls(wanted, active)
-        self.set_setting("overlap", str(overlap))
-        detail = f"{len(pairs)} pairs, {len(active)} annotators, overlap {overlap}"
+        self._assign_controls(wanted, list(active))
+        self.set_setting("overlap", f"{project.overlap} {project.models_count}")
+        detail = f"{len(pairs)} pairs, {len(active)} annotators, overlap {project.overlap}"
         self.log("pairs assigned", detail)
 
     def _ids(self, table: str, condition: str) -> list[int]:
@@ -321,7 +367,7 @@ class Changes(Queries):
         controls = Controls(list(checks), share, {}, repeat_share)
         for check in checks:
             pair, swapped = self.find_pair(check.left, check.right) or (
-                self.add_pairs([(check.left, check.right, 1.0)], "import")[0],
+                self.add_pairs([(check.left, check.right)], "import")[0],
                 False,
             )
             controls.pairs[pair] = check.swapped() if swapped else check
@@ -329,10 +375,12 @@ class Changes(Queries):
         repeat_of = {original: repeat for repeat, original in before.repeats.items()}
         for original, left, right in plan[: math.ceil(repeat_share * len(plan))]:
             repeat = repeat_of.get(original) or self._insert(
-                "pair", left=right, right=left, weight=1, origin="import"
+                "pair", left=right, right=left, origin="import"
             )
             controls.repeats[repeat] = original
-        for gone in {*before.pairs, *before.repeats} - {*controls.pairs, *controls.repeats}:
+        mixed, planned = {*controls.pairs, *controls.repeats}, {pair for pair, *_ in plan}
+        controls.outside = frozenset(mixed - planned)
+        for gone in {*before.pairs, *before.repeats} - mixed:
             # Pairs of the plan among these are assigned anew with the others.
             self.rows("DELETE FROM assignment WHERE pair = ? AND answer IS NULL", gone)
         self.set_setting(CONTROLS, msgspec.json.encode(controls).decode())
@@ -344,8 +392,7 @@ class Changes(Queries):
         if not controls.total_share:
             return
         load = Counter(who for who, _ in assigned)
-        outside = set(self._ids("pair", "origin = 'import'"))
-        checks = [pair for pair in controls.pairs if pair in outside]
+        checks = [pair for pair in controls.pairs if pair in controls.outside]
         present = set(self.rows("SELECT annotator, pair FROM assignment"))
         for who in active:
             due = min(len(checks), math.ceil(controls.share * load[who]))

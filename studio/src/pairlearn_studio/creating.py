@@ -8,14 +8,14 @@ from __future__ import annotations
 import secrets
 import shutil
 import tempfile
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
-from pairlearn.extras import missing_extra
-from pairlearn.io import TableError, read_items
+from pairlearn.io import TableError
 from pairlearn.io.item_files import IMAGES, SUFFIXES, item_kinds, list_files
 from pairlearn_studio.items import (
     MAX_TEXT_BYTES,
@@ -24,7 +24,7 @@ from pairlearn_studio.items import (
     read_columns,
     read_file,
 )  # fmt: skip
-from pairlearn_studio.project import Kind, Mode, Plan, Project, ProjectError
+from pairlearn_studio.project import Kind, Plan, Project, ProjectError
 from pairlearn_studio.records import Known
 from pairlearn_studio.store import Store
 
@@ -38,7 +38,6 @@ def create_project(
     kind: Kind | None = None,
     pairs: int | None = None,
     seed: int = 0,
-    mode: Mode = "uniform",
     **fields: Any,
 ) -> tuple[Project, str]:
     """Create a project folder with its items, plan and an empty store.
@@ -55,15 +54,15 @@ def create_project(
     if not source.exists():
         raise ProjectError(f"{source} does not exist")
     part = folder.with_name(f".{folder.name}.{secrets.token_hex(8)}.part")
-    part.mkdir(parents=True)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    part.mkdir(mode=0o700)  # items may be private
     try:
         kind, items = _copy_items(source, part, kind)
-        fields = {"answers": "graded"} | fields
-        project = Project(part, kind, items, Plan(pairs or 1, seed, mode), **fields)
+        fields = {"answers": "graded", "id": secrets.token_hex(8)} | fields
+        project = Project(part, kind, items, Plan(pairs or 1, seed), **fields)
         possible = _count_pairs(project, source)
         if pairs is None:
-            plan = Plan(min(DEFAULT_PAIRS, possible), seed, mode)
-            project = replace(project, plan=plan)
+            project = replace(project, plan=Plan(min(DEFAULT_PAIRS, possible), seed))
         project.save()
         with Store.create(project) as store:
             token = store.supervisor_token
@@ -86,8 +85,6 @@ def _count_pairs(project: Project, source: Path) -> int:
         raise ProjectError(str(error).replace(str(project.items_path), str(source))) from None
     if count < 2:
         raise ProjectError(f"{source} has {count} item: a pair needs two")
-    if project.plan.mode == "information":
-        check_features(project)
     return count * (count - 1) // 2
 
 
@@ -106,18 +103,6 @@ def describe_fit(project: Project) -> str:
     return f"`pairlearn fit {project.items_path} PAIRS` will learn from {listed}"
 
 
-def check_features(project: Project) -> None:
-    """Raise ProjectError if the items have no features by which a model could choose pairs."""
-    try:
-        read_items(project.items_path)
-    except (TableError, ImportError) as error:
-        reason = str(error).replace(f"{project.folder}/", "")
-        raise ProjectError(
-            f"mode is 'information', and no model can choose by these items ({reason}): "
-            "change them, or use mode 'uniform'"
-        ) from None
-
-
 def _copy_items(source: Path, folder: Path, kind: Kind | None) -> tuple[Kind, str]:
     """Copy the items; return their kind and the name of the copy."""
     try:
@@ -126,7 +111,7 @@ def _copy_items(source: Path, folder: Path, kind: Kind | None) -> tuple[Kind, st
                 raise ProjectError(f"{source} is a file: items of kind {kind!r} are in a folder")
             read_columns(source, "items", "id")
             name = f"items{source.suffix.lower()}"
-            shutil.copyfile(source, folder / name)
+            _copy(source, folder / name)
             return "table", name
         if kind == "table":
             raise ProjectError(f"{source} is a folder: items of kind 'table' are in a file")
@@ -135,10 +120,24 @@ def _copy_items(source: Path, folder: Path, kind: Kind | None) -> tuple[Kind, st
             _check_file(path, kind)
             copy = folder / "items" / name
             copy.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(path, copy)
+            _copy(path, copy)
     except TableError as error:
         raise ProjectError(str(error)) from None
     return kind, "items"
+
+
+def _copy(source: Path, target: Path) -> None:
+    """Copy a file of items, readable by its owner only."""
+    shutil.copyfile(source, target)
+    target.chmod(0o600)
+
+
+def files_left_out(source: Path, project: Project) -> dict[str, int]:
+    """Numbers of files in the folder of the items that are no items, by their suffix."""
+    if not source.is_dir():
+        return {}
+    others = (path.suffix.lower() or path.name for path in source.rglob("*") if path.is_file())
+    return dict(Counter(suffix for suffix in others if suffix not in SUFFIXES[project.kind]))
 
 
 def _find_files(folder: Path, kinds: list[Kind]) -> tuple[Kind, dict[str, Path]]:
@@ -168,41 +167,60 @@ def _check_file(path: Path, kind: Kind) -> None:
 
 
 ITEMS, PAIRS, SIZE = 60, 60, (144, 144)
-USES: tuple[Literal["example", "practice", "check"], ...] = (
-    *("example",) * 3, *("practice",) * 3, *("check",) * 6,
-)  # fmt: skip
+DEMO_KNOWN: tuple[tuple[str, str, str], ...] = (
+    ("8", "3", "The first has two closed loops; the second is open to the left."),
+    ("3", "3", "Both are open to the left: two bows, no loop."),
+    ("8", "8", "Both cross in the middle and close above and below."),
+    ("3", "8", "Only the second has a line on its left side."),
+    ("8", "8", "Both have two loops, though one is narrow."),
+    ("3", "8", "The first has two ends on the left; the second has none."),
+    *(
+        ("8", "3", ""),
+        ("3", "3", ""),
+        ("3", "8", ""),
+        ("8", "8", ""),
+        ("8", "3", ""),
+        ("3", "8", ""),
+    ),
+)
+"""Digits of the known pairs with a reason: three examples, three to practise, six checks."""
 DEMO_ANSWERS = {
-    (True, False): (
-        "left surely",
-        "The left one is closed on both sides; the right one is open to the left.",
-    ),
-    (False, True): (
-        "right surely",
-        "The right one is closed on both sides; the left one is open to the left.",
-    ),
-    (True, True): ("both positive", "Both have two closed loops."),
-    (False, False): ("both negative", "Both are open to the left."),
+    "83": "left surely",
+    "38": "right surely",
+    "88": "both positive",
+    "33": "both negative",
 }
-"""The known answer and its reason, by whether the left and the right one is an eight."""
 
 
 def make_demo(folder: Path) -> Project:
-    """Create a graded project of images, with definitions, examples, practice and checks."""
+    """Create a graded project of images, with definitions, examples, practice and checks.
+
+    Known pairs are of the clearest digits: those that are nearer to the mean of their class than
+    to that of the other, by most.
+    """
+    from PIL import Image
     from sklearn.datasets import load_digits
 
-    try:
-        from PIL import Image
-    except ImportError:
-        raise missing_extra("annotate", "Pillow", "the demo") from None
     digits: Any = load_digits()
-    rows = np.flatnonzero(np.isin(digits.target, (3, 8)))[:ITEMS]
-    eight = (digits.target[rows] == 8).tolist()
+    rows = np.flatnonzero(np.isin(digits.target, (3, 8)))
+    means = {digit: digits.data[digits.target == digit].mean(0) for digit in (3, 8)}
+    far = {digit: np.linalg.norm(digits.data[rows] - mean, axis=1) for digit, mean in means.items()}
+    eight = digits.target[rows] == 8
+    clear = np.where(eight, far[3] - far[8], far[8] - far[3])
+    rows, eight = rows[np.argsort(-clear)], eight[np.argsort(-clear)]
+    # The clearest of each class, then others at random.
+    wanted = [digit == "8" for left, right, _ in DEMO_KNOWN for digit in (left, right)]
+    queues = {kind: iter(np.flatnonzero(eight == kind).tolist()) for kind in (True, False)}
+    chosen = [next(queues[kind]) for kind in wanted]
+    rest = np.setdiff1d(np.arange(len(rows)), chosen)
+    chosen += np.random.default_rng(0).permutation(rest)[: ITEMS - len(chosen)].tolist()
+    rows = rows[chosen]
     names = [f"digit-{number:02}.png" for number in range(len(rows))]
     known = []
-    for number, use in enumerate(USES):
-        left, right = 2 * number, 2 * number + 1
-        answer, why = DEMO_ANSWERS[eight[left], eight[right]]
-        known.append(Known(names[left], names[right], answer, use, why))
+    for number, (left, right, why) in enumerate(DEMO_KNOWN):
+        ends = names[2 * number], names[2 * number + 1]
+        use: Any = ("example", "practice", "check", "check")[number // 3]
+        known.append(Known(*ends, DEMO_ANSWERS[left + right], use, why))
     with tempfile.TemporaryDirectory() as images:
         for name, row in zip(names, rows, strict=True):
             grey = 255 - 255 * np.pad(digits.images[row], 2) / 16
@@ -211,8 +229,8 @@ def make_demo(folder: Path) -> Project:
         project, _ = create_project(
             folder, images, pairs=PAIRS, title="Threes and eights", hide_ids=True,
             positive_name="an eight", negative_name="a three",
-            positive_means="Whoever wrote it meant 8: two loops, both closed.",
-            negative_means="Whoever wrote it meant 3: two bows, open to the left.",
+            positive_means="The writer meant 8: two loops, both closed.",
+            negative_means="The writer meant 3: two bows, open to the left.",
             help="Go by what was meant, not by how well it is written.",
             known=known, known_share=0.1,
         )  # fmt: skip

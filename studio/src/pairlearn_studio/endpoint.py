@@ -1,62 +1,66 @@
-"""Client of a chat completions endpoint that reports token probabilities.
+"""Ask a chat model through the ``openai`` client, at any address that speaks its protocol.
 
-These parts of a reply are read:
+A question has a few possible answers, and a reply gives a share to each of them, in the first of
+three ways that the endpoint understands:
 
-{"choices": [{"message": {"content": "Yes"}, "logprobs": {"content": [
-    {"token": "Yes", "logprob": −0.1, "top_logprobs": [{"token": "Yes", "logprob": −0.1},
-     {"token": " no", "logprob": −2.3}, …]}, …]}}],
- "usage": {"prompt_tokens": 90, "completion_tokens": 1}}
+**logprobs**: the model answers with one word; the probabilities of the alternatives for its first
+token are the shares.
+
+**stated**: the model states its probabilities as JSON, by a schema where the endpoint takes one.
+
+**samples**: the model answers with one word several times, and the shares are frequencies.
+
+Models that think aloud before they answer do so in ``<think>…</think>``, which is skipped.
+Parameters that an endpoint refuses are replaced or left out.
 """
 
 from __future__ import annotations
 
 import hashlib
-import ipaddress
 import json
 import math
-import random
+import re
 import threading
-import time
 from contextlib import suppress
-from email.utils import parsedate_to_datetime
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_args
 
 import msgspec
 
-from pairlearn.extras import missing_extra
-from pairlearn_studio.limits import AnswerCache, Budget, ModelError, Once, Pace
+from pairlearn_studio.addresses import http_url, is_loopback
+from pairlearn_studio.limits import AnswerCache, Budget, ModelError, Once, Pace, SkippedError
 
 if TYPE_CHECKING:
     from pairlearn_studio.judges import Question
 
-ANSWER_TOKENS = 4
-"""One for the answer; blanks may precede it."""
+Way: TypeAlias = Literal["logprobs", "stated", "samples"]
+
+WORD_TOKENS = 4
+"""For an answer of one word: one token, and blanks that may precede it."""
 AROUND_WORDS = " \t\r\n\"'`*_.,:;!()[]{}<>▁Ġ"
 """What may surround an answer; the last two are the spaces of raw vocabularies."""
-LARGEST_REPLY = 4 * 2**20
-"""Bytes; a reply of a few tokens has a few thousand."""
-LONGEST_WAIT = 300.0
-"""Seconds; an endpoint that asks for more has a daily limit."""
-_TRANSIENT = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529})
-"""Statuses worth a retry."""
-
-
-class TransientError(Exception):
-    """A request failed in a way that a retry may fix, after ``wait`` seconds if that is known."""
-
-    def __init__(self, message: str, wait: float | None = None) -> None:
-        super().__init__(message)
-        self.wait = wait
+LEAST_MASS = 0.5
+"""Below this probability of recognised answers, the reply is not understood."""
+FEWER_ALTERNATIVES = 5
+"""The most that some endpoints give."""
+FATAL = {
+    401: "refuses access: check the key in the variable of --key-env",
+    403: "refuses access: check the key in the variable of --key-env",
+    404: "has no such address or model: check --endpoint (often …/v1) and --model-name",
+}
+_THINKING = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL)
+_OBJECT = re.compile(r"\{[^{}]*\}")
 
 
 class Reply(msgspec.Struct, frozen=True):
-    """Alternatives for the first non-blank token, with probabilities; empty without an answer.
+    """Share of each answer, and ``mass``, the probability of recognised answers.
 
-    ``usage`` is the endpoint's count of prompt and answer tokens, if it gives one.
+    ``text`` is the beginning of what the model wrote; ``skipped`` says why there is no answer.
     """
 
-    tokens: tuple[tuple[str, float], ...]
-    usage: tuple[int, int] | None
+    shares: dict[str, float]
+    mass: float
+    text: str = ""
+    skipped: str = ""
 
 
 class _Token(msgspec.Struct):
@@ -74,11 +78,18 @@ class _Logprobs(msgspec.Struct):
 
 class _Message(msgspec.Struct):
     content: str | None = None
+    refusal: str | None = None
 
 
 class _Choice(msgspec.Struct):
     message: _Message
     logprobs: _Logprobs | None = None
+    finish_reason: str | None = None
+
+
+class _Usage(msgspec.Struct):
+    prompt_tokens: Annotated[int, msgspec.Meta(ge=0)] = 0
+    completion_tokens: Annotated[int, msgspec.Meta(ge=0)] = 0
 
 
 class _Completion(msgspec.Struct):
@@ -86,140 +97,10 @@ class _Completion(msgspec.Struct):
     usage: Any = None
 
 
-_Count = Annotated[int, msgspec.Meta(ge=0, lt=10**9)]
-
-
-class _Usage(msgspec.Struct):
-    prompt_tokens: _Count
-    completion_tokens: _Count = 0
-
-
-def read_reply(data: bytes) -> Reply:
-    """Read the body of a reply; ModelError if the endpoint gives no token probabilities."""
-    try:
-        completion = msgspec.json.decode(data, type=_Completion)
-    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-        raise TransientError(f"the reply is no chat completion ({error!s:.200})") from None
-    choice = completion.choices[0]
-    positions = (choice.logprobs and choice.logprobs.content) or []
-    if choice.message.content and not positions:
-        raise ModelError(
-            "the endpoint answers without token probabilities (logprobs): choose a model and a "
-            "server that give them"
-        )
-    tokens: list[_Token] = []
-    first = next((position for position in positions if position.token.strip(AROUND_WORDS)), None)
-    if first is not None:
-        tokens = list(first.top_logprobs or [])
-        if first.token not in [token.token for token in tokens]:
-            tokens.append(first)
-    try:
-        usage = msgspec.convert(completion.usage, _Usage)
-        counts = (usage.prompt_tokens, usage.completion_tokens)
-    except msgspec.ValidationError:
-        counts = None
-    alternatives = ((token.token, min(math.exp(token.logprob), 1.0)) for token in tokens)
-    return Reply(tuple(alternatives), counts)
-
-
-def error_text(data: bytes) -> tuple[str, str]:
-    """Message and code of an error reply, on one line and without control characters."""
-    message: Any = data.decode("utf-8", "replace")
-    code: Any = ""
-    with suppress(ValueError, KeyError, TypeError, RecursionError):
-        error = json.loads(data)["error"]
-        if isinstance(error, dict):
-            message, code = error["message"], error.get("code")
-        else:
-            message = error
-    return _printable(message), _printable(code)
-
-
-def _printable(value: Any) -> str:
-    line = " ".join(str(value or "").split())
-    return "".join(character for character in line if character.isprintable())[:300]
-
-
-def is_loopback(host: str) -> bool:
-    """Whether a host name or address is that of this machine only.
-
-    >>> [is_loopback(host) for host in ("127.0.0.1", "localhost", "::1", "0.0.0.0", "")]
-    [True, True, True, False, False]
-    """
-    try:
-        return host.lower() == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
-def chat_url(base_url: str, *, plain_http: bool = False) -> str:
-    """URL for questions below a base URL: https, or http to this machine.
-
-    ``plain_http`` allows http to other machines.
-    """
-    if not base_url.isascii() or any(character <= " " for character in base_url):
-        raise ModelError(f"{base_url!r} must be plain ASCII without spaces")
-    if (url := http_url(base_url)) is None:
-        raise ModelError(
-            f"{base_url!r} must be an http or https URL such as http://127.0.0.1:8000/v1"
-        )
-    if url.userinfo:
-        raise ModelError("the URL holds a user or a password: name a variable by --key-env")
-    if url.query or url.fragment:
-        raise ModelError(f"{base_url!r} must end with its path, without ? and #")
-    if url.scheme == "http" and not plain_http and not is_loopback(url.host):
-        raise ModelError(
-            f"{base_url} is plain http beyond this machine, where items and the key can be "
-            "read on the way: use https, or --plain-http if the network is yours"
-        )
-    return str(url.copy_with(path=url.path.rstrip("/") + "/chat/completions"))
-
-
-def http_url(text: str) -> Any:
-    """Parse an http or https address as the client does; None if it is not one."""
-    httpx = _import_httpx()
-    try:
-        url = httpx.URL(text)
-    except (httpx.InvalidURL, UnicodeError):
-        return None
-    port = 80 if url.port is None else url.port
-    usable = url.scheme in ("http", "https") and url.host and 0 < port < 2**16
-    return url if usable else None
-
-
-def _import_httpx() -> Any:
-    try:
-        import httpx2
-    except ImportError:
-        raise missing_extra("annotate", "httpx2", "an endpoint") from None
-    return httpx2
-
-
-def retry_after(header: str | None) -> float | None:
-    """Seconds to wait by a ``Retry-After`` header, which is a number or a date.
-
-    >>> retry_after("2.5"), retry_after("Thu, 01 Jan 1970 00:00:00 GMT"), retry_after("soon")
-    (2.5, 0.0, None)
-    """
-    if header is None:
-        return None
-    try:
-        seconds = float(header)
-    except ValueError:
-        try:
-            seconds = parsedate_to_datetime(header).timestamp() - time.time()
-        except (ValueError, OverflowError):
-            return None
-    # NaN compares false, and is dropped here.
-    return max(seconds, 0.0) if seconds < math.inf else None
-
-
 class ChatEndpoint:
-    """Asks each question once: answers are cached on disk, failures are retried.
+    """Asks each question once: answers are cached on disk, failures are retried by the client.
 
-    The temperature is 1, because some servers report probabilities after applying it; all
-    alternatives of the first token are read, whichever is sampled. Redirects are not followed and
-    proxies not used: the key goes only to the given address.
+    Redirects are not followed and proxies not used: the key goes only to the given address.
 
     Parameters
     ----------
@@ -236,15 +117,19 @@ class ChatEndpoint:
     budget : Budget, optional
     timeout, retries : float, int
         Seconds for one request, and number of retries.
-    alternatives : int
-        Number of alternative tokens to request (``top_logprobs``).
+    way : {"logprobs", "stated", "samples"}, optional
+        How answers are read; by default the first that works.
+    samples : int
+        Number of replies to a question for "samples".
+    answer_tokens : int
+        Most tokens of a reply that is not one word, thinking included.
 
     Attributes
     ----------
-    url : str
-        Address of the questions.
+    way : str or None
+        How answers are read; None before the first one.
     asked, cached, retried : int
-        Questions answered by the endpoint and from the cache, and requests sent again.
+        Requests answered by the endpoint and from the cache, and requests sent again.
     """
 
     def __init__(
@@ -259,140 +144,264 @@ class ChatEndpoint:
         budget: Budget | None = None,
         timeout: float = 60.0,
         retries: int = 4,
-        alternatives: int = 20,
+        way: Way | None = None,
+        samples: int = 5,
+        answer_tokens: int = 2000,
     ) -> None:
-        self.url = chat_url(base_url, plain_http=plain_http)
+        from openai import DefaultHttpxClient, OpenAI
+
+        self.url = _check_base_url(base_url, plain_http)
         if not model:
             raise ModelError("the model's name is empty: give --model-name")
         if key is not None and (not key.isascii() or not key.isprintable() or " " in key):
             raise ModelError("the key holds blanks, line breaks or other odd characters")
-        if not 0 < timeout <= 3600:
-            raise ModelError(f"timeout must lie in (0, 3600] seconds; got {timeout:g}")
-        if not 1 <= alternatives <= 100:
-            raise ModelError(f"alternatives must lie in 1 to 100; got {alternatives}")
         self._model, self._key, self._cache = model, key, cache
-        self.pace, self.budget = pace or Pace(), budget or Budget()
-        self._timeout, self._retries, self._alternatives = timeout, retries, alternatives
-        self._http, self._lock, self._under_way = _import_httpx(), threading.Lock(), Once[Reply]()
-        # One connection per request; the certificates are read once for all of them.
-        limits = self._http.Limits(max_connections=None, max_keepalive_connections=0)
-        headers = {"Accept-Encoding": "identity"}
-        if key is not None:
-            headers["Authorization"] = f"Bearer {key}"
-        self._client = self._http.Client(
-            headers=headers, trust_env=False, timeout=timeout, limits=limits
-        )
+        self.pace, self.budget, self.way = pace or Pace(), budget or Budget(), way
+        self._samples, self._answer_tokens = samples, answer_tokens
+        self._lock, self._once, self._choosing = threading.Lock(), Once[Reply](), threading.Lock()
+        self._refused: set[str] = set()
         self.asked = self.cached = self.retried = 0
+        self._client = OpenAI(
+            api_key=key or "none", base_url=self.url, timeout=timeout, max_retries=retries,
+            http_client=DefaultHttpxClient(
+                trust_env=False, follow_redirects=False, timeout=timeout
+            ),
+        )  # fmt: skip
 
     def ask(self, question: Question) -> Reply:
-        """The answer, from the cache if known; concurrent equal questions are one request."""
-        body = {
-            "model": self._model,
-            "messages": question.messages,
-            "temperature": 1,
-            "max_tokens": ANSWER_TOKENS,
-            "logprobs": True,
-            "top_logprobs": self._alternatives,
-        }
-        # The hash covers all that is sent but the key, which is not stored in any form.
-        text = json.dumps([self.url, body], sort_keys=True, ensure_ascii=True)
-        key = hashlib.sha256(text.encode("ascii")).hexdigest()
-        try:
-            return self._under_way.get(key, lambda: self._look_up(key, body, question.most_tokens))
-        finally:
-            self._under_way.forget(key)
+        """The answer, from the cache if known; SkippedError if the question has none.
 
-    def _look_up(self, key: str, body: dict[str, Any], most_tokens: int) -> Reply:
+        Raises ModelError if the endpoint cannot be used at all.
+        """
+        if self.way is None:
+            with self._choosing:  # the others wait for the first reply that is understood
+                if self.way is None:
+                    return self._try_ways(question)
+        return self._read(question, self.way)
+
+    def _try_ways(self, question: Question) -> Reply:
+        refusal, reply = None, Reply({}, 0.0)
+        for way in get_args(Way):
+            try:
+                reply = self._read(question, way)
+            except SkippedError as error:  # perhaps this way is refused, and not the question
+                refusal = error
+                continue
+            if reply.mass >= LEAST_MASS:
+                self.way = way
+                return reply
+        if refusal is not None:
+            raise refusal
+        return reply
+
+    def _read(self, question: Question, way: Way) -> Reply:
+        if way != "samples":
+            return self._once_only(question, way)
+        replies = [self._once_only(question, way, number) for number in range(self._samples)]
+        understood = [reply for reply in replies if reply.mass]
+        count = max(len(understood), 1)
+        shares = {
+            answer: math.fsum(reply.shares[answer] for reply in understood) / count
+            for answer in question.answers
+        }
+        return Reply(shares, len(understood) / self._samples, replies[0].text)
+
+    def _once_only(self, question: Question, way: Way, number: int = 0) -> Reply:
+        # The hash covers all that determines the reply but the key, which is never stored.
+        parts = [self.url, self._model, question.messages(way == "stated"), way, number]
+        key = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+        try:
+            reply = self._once.get(key, lambda: self._look_up(key, question, way))
+        finally:
+            self._once.forget(key)
+        if reply.skipped:
+            raise SkippedError(reply.skipped)
+        return reply
+
+    def _look_up(self, key: str, question: Question, way: Way) -> Reply:
         if (stored := self._cache.get(key)) is not None:
             with self._lock:
                 self.cached += 1
             return msgspec.convert(stored, Reply)
-        reply = self._request(body, most_tokens)
+        reply = self._request(question, way)
         self._cache.put(key, msgspec.to_builtins(reply))
         with self._lock:
             self.asked += 1
         return reply
 
-    def _request(self, body: dict[str, Any], most_tokens: int) -> Reply:
-        for attempt in range(self._retries + 1):
-            if attempt:
-                with self._lock:
-                    self.retried += 1
+    def _request(self, question: Question, way: Way) -> Reply:
+        """Send a question; parameters that the endpoint refuses are changed, and it is sent again.
+
+        A question that the endpoint refuses to answer is a reply, too: it is not asked again.
+        """
+        from openai import APIConnectionError, APIStatusError, APITimeoutError
+
+        while True:
+            body = self._body(question, way)
             self.pace.turn()
+            reserved = self.budget.reserve(question.most_tokens, self._most_tokens(way))
+            usage: tuple[int, int] | None = None
             try:
-                return self._send(body, most_tokens)
-            except TransientError as error:
-                message, wait = str(error), error.wait
-            if wait is not None:
-                if wait > LONGEST_WAIT:
-                    raise ModelError(
-                        f"{self.url} asks to wait for {wait:,.0f} s ({message}): run again then"
-                    )
-                self.pace.hold(wait)
-            elif attempt < self._retries:
-                # Randomised, so that requests that failed together are not sent together again.
-                self.pace.pause(min(0.5 * 2**attempt, 30) * random.uniform(0.5, 1))
-        raise ModelError(
-            f"{self.url} failed {self._retries + 1} times, at last with: {message}. "
-            "Run again to go on"
-        )
+                raw = self._client.chat.completions.with_raw_response.create(**body)
+                with self._lock:
+                    self.retried += raw.retries_taken
+                completion, usage = _read_completion(raw.content)
+                return _read_choice(completion.choices[0], way, question.answers)
+            except APIStatusError as error:
+                usage = (0, 0)
+                reply = self._refusal(error, body)
+                if reply is not None:
+                    return reply
+            except APITimeoutError:
+                raise SkippedError("no reply in time (--timeout)") from None
+            except APIConnectionError as error:
+                cause = self._without_key(str(error.__cause__ or error))
+                raise ModelError(f"{self.url} cannot be reached ({cause})") from None
+            finally:
+                self.budget.settle(reserved, usage)
 
-    def _send(self, body: dict[str, Any], most_tokens: int) -> Reply:
-        """Send a request once; its cost is charged to the budget."""
-        reserved = self.budget.reserve(most_tokens, ANSWER_TOKENS)
-        # A request without a reply may have been charged for; a refused one is not.
-        usage: tuple[int, int] | None = None
-        try:
-            status, wait, data = self._post(body)
-            if status == 200:
-                reply = read_reply(data)
-                usage = reply.usage
-                return reply
-            usage = (0, 0)
-            raise self._refusal(status, data, retry_after(wait))
-        except (TimeoutError, self._http.TimeoutException):
-            raise TransientError(f"no answer within {self._timeout:g} s") from None
-        except self._http.TransportError as error:
-            text = self._without_key(str(error))
-            if "CERTIFICATE_VERIFY_FAILED" in text:
-                raise ModelError(f"the certificate of {self.url} is not trusted: {text}") from None
-            raise TransientError(f"{type(error).__name__}: {text}") from None
-        finally:
-            self.budget.settle(reserved, usage)
-
-    def _post(self, body: dict[str, Any]) -> tuple[int, str | None, bytes]:
-        """Status, ``Retry-After`` and body, which must be neither too large nor too slow."""
-        data, deadline = b"", time.monotonic() + self._timeout
-        payload, headers = json.dumps(body).encode("ascii"), {"Content-Type": "application/json"}
-        with self._client.stream("POST", self.url, content=payload, headers=headers) as reply:
-            for part in reply.iter_raw():
-                data += part
-                if len(data) > LARGEST_REPLY:
-                    raise ModelError(
-                        f"the reply has more than {LARGEST_REPLY:,} bytes: no chat endpoint"
-                    )
-                if time.monotonic() > deadline:
-                    raise TimeoutError
-            return reply.status_code, reply.headers.get("Retry-After"), data
-
-    def _refusal(self, status: int, data: bytes, wait: float | None) -> Exception:
-        """The error for a status: transient, or a ModelError that says what to do."""
-        message, code = error_text(data)
-        message = self._without_key(message)
-        if status in _TRANSIENT and code != "insufficient_quota":
-            return TransientError(f"HTTP {status} {message}".strip(), wait)
-        key = "check the key in the variable of --key-env" if self._key else "give --key-env"
-        reasons = {
-            # Without its message: some servers repeat a part of the key.
-            401: f"refuses access (HTTP {status}): {key}",
-            404: f"has no such address or no model {self._model!r} (HTTP 404: {message}): check "
-            "--endpoint, which often ends in /v1, and --model-name",
-            307: f"redirects (HTTP {status}), which is not followed: give the address that it "
-            "redirects to",
+    def _body(self, question: Question, way: Way) -> dict[str, Any]:
+        """Parameters of a request, without those that the endpoint has refused."""
+        body: dict[str, Any] = {
+            "model": self._model,
+            "messages": question.messages(way == "stated"),
+            # Some servers report probabilities after applying the temperature.
+            "temperature": 1,
+            "max_completion_tokens": self._most_tokens(way),
         }
-        kind = 401 if status == 403 else 307 if 300 <= status < 400 else status
-        reason = reasons.get(kind, f"refuses the question (HTTP {status}): {message}")
-        return ModelError(f"{self.url} {reason}")
+        if way == "logprobs":
+            few = "top_logprobs" in self._refused
+            body |= {"logprobs": True, "top_logprobs": FEWER_ALTERNATIVES if few else 20}
+        if way == "stated":
+            schema = {
+                "type": "object",
+                "properties": {answer: {"type": "number"} for answer in question.answers},
+                "required": list(question.answers),
+                "additionalProperties": False,
+            }
+            named = {"name": "probabilities", "strict": True, "schema": schema}
+            body["response_format"] = {"type": "json_schema", "json_schema": named}
+        if "max_completion_tokens" in self._refused:
+            body["max_tokens"] = body.pop("max_completion_tokens")
+        dropped = self._refused - {"top_logprobs"}
+        return {name: value for name, value in body.items() if name not in dropped}
+
+    def _most_tokens(self, way: Way) -> int:
+        return WORD_TOKENS if way == "logprobs" else self._answer_tokens
+
+    def _refusal(self, error: Any, body: dict[str, Any]) -> Reply | None:
+        """Handle a status that is an error: None if the question is to be sent again."""
+        status, details = error.status_code, error.body if isinstance(error.body, dict) else {}
+        message = self._without_key(" ".join(str(details.get("message") or error).split())[:300])
+        code = str(details.get("code") or "")
+        if status in FATAL:  # without its message: some servers repeat a part of the key
+            raise ModelError(f"{self.url} {FATAL[status]} (HTTP {status})")
+        if status == 429 or 300 <= status < 400:
+            reason = "redirects, which is not followed" if status < 400 else "limits the rate"
+            raise ModelError(f"{self.url} {reason} (HTTP {status}: {message}): run again later")
+        if status >= 500:
+            raise SkippedError(f"HTTP {status}: {message}")
+        for name in ("top_logprobs", "logprobs", "max_completion_tokens", "max_tokens",
+                     "temperature", "response_format"):  # fmt: skip
+            named = re.search(rf"\b{name}\b", f"{details.get('param')} {message}")
+            if named and name in body and (name not in self._refused):
+                self._refused.add(name)
+                if name == "logprobs":  # then there is nothing to read
+                    return Reply({}, 0.0)
+                return None
+            if named and name == "top_logprobs" and name in body:
+                return Reply({}, 0.0)
+        return Reply({}, 0.0, skipped=f"refused (HTTP {status} {code}: {message})")
 
     def _without_key(self, text: str) -> str:
         return text.replace(self._key, "[key]") if self._key else text
+
+
+def _check_base_url(base_url: str, plain_http: bool) -> str:
+    """The base URL: https, or http to this machine; ``plain_http`` allows it to others."""
+    if (url := http_url(base_url)) is None:
+        raise ModelError(
+            f"{base_url!r} must be an http or https URL such as http://127.0.0.1:8000/v1"
+        )
+    if "@" in url.netloc:
+        raise ModelError("the URL holds a user or a password: name a variable by --key-env")
+    if url.query or url.fragment:
+        raise ModelError(f"{base_url!r} must end with its path, without ? and #")
+    if url.scheme == "http" and not plain_http and not is_loopback(str(url.hostname)):
+        raise ModelError(
+            f"{base_url} is plain http beyond this machine, where items and the key can be "
+            "read on the way: use https, or --plain-http if the network is yours"
+        )
+    return base_url.rstrip("/")
+
+
+def _read_completion(data: bytes) -> tuple[_Completion, tuple[int, int] | None]:
+    """Read the body of a reply, with its counts of prompt and answer tokens if it has them."""
+    try:
+        completion = msgspec.json.decode(data, type=_Completion)
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        raise SkippedError(f"the reply is no chat completion ({error!s:.200})") from None
+    with suppress(msgspec.ValidationError):
+        usage = msgspec.convert(completion.usage, _Usage)
+        return completion, (usage.prompt_tokens, usage.completion_tokens)
+    return completion, None
+
+
+def _read_choice(choice: _Choice, way: Way, answers: dict[str, tuple[str, ...]]) -> Reply:
+    """Read the shares of the answers from a reply."""
+    text, start = choice.message.content or "", (choice.message.content or "")[:80]
+    if choice.message.refusal or choice.finish_reason == "content_filter":
+        reason = choice.message.refusal or "content filter"
+        return Reply({}, 0.0, start, skipped=f"refused ({reason[:200]})")
+    if way == "logprobs":
+        positions = (choice.logprobs and choice.logprobs.content) or []
+        first = next((one for one in positions if one.token.strip(AROUND_WORDS)), None)
+        tokens: list[_Token] = []
+        if first is not None:
+            tokens = list(first.top_logprobs or [])
+            if first.token not in [token.token for token in tokens]:
+                tokens.append(first)
+        pairs = [(token.token, min(math.exp(token.logprob), 1.0)) for token in tokens]
+        return Reply(*answer_shares(pairs, answers), start)
+    text = _THINKING.sub("", text)
+    if way == "stated":
+        return Reply(*_stated_shares(text, answers), start)
+    words = [(word, 1.0) for word in text.split()]
+    # Models that explain themselves name the answer at the end.
+    known = [word for word in words if answer_shares([word], answers)[1]]
+    return Reply(*answer_shares(known[-1:], answers), start)
+
+
+def answer_shares(
+    tokens: list[tuple[str, float]], answers: dict[str, tuple[str, ...]]
+) -> tuple[dict[str, float], float]:
+    """Share of each answer in the mass of recognised tokens, and this mass.
+
+    ``answers`` lists the spellings of each answer. Tokens are compared without case, surrounding
+    blanks and punctuation. The shares are 0 if no token is recognised.
+    """
+    sums = {
+        answer: math.fsum(
+            p for token, p in tokens if token.strip(AROUND_WORDS).casefold() in spellings
+        )
+        for answer, spellings in answers.items()
+    }
+    return _normalised(sums, min(sum(sums.values()), 1.0))
+
+
+def _stated_shares(
+    text: str, answers: dict[str, tuple[str, ...]]
+) -> tuple[dict[str, float], float]:
+    """Shares that a reply states as a JSON object, the last one in its text."""
+    for part in reversed(_OBJECT.findall(text)):
+        with suppress(ValueError):
+            stated = msgspec.json.decode(part, type=dict[str, float])
+            shares = {answer: stated.get(answer, -1.0) for answer in answers}
+            if min(shares.values()) >= 0 and 0 < sum(shares.values()) < math.inf:
+                return _normalised(shares, 1.0)
+    return dict.fromkeys(answers, 0.0), 0.0
+
+
+def _normalised(sums: dict[str, float], mass: float) -> tuple[dict[str, float], float]:
+    total = sum(sums.values())
+    return {answer: p / total if total else 0.0 for answer, p in sums.items()}, mass

@@ -38,7 +38,6 @@ from pairlearn.io.write import file_columns, open_rows
 from pairlearn.judgements import Judgements
 from pairlearn.judgements.kinds import Column
 from pairlearn_studio.changes import Changes
-from pairlearn_studio.choosing import inclusion_weights
 from pairlearn_studio.overview import AnswerColumns, group_by, people_of
 from pairlearn_studio.reader import StoreReader
 from pairlearn_studio.records import Answer, StoredAnswer
@@ -123,29 +122,16 @@ def settled(answers: Sequence[StoredAnswer], author: str | None) -> list[StoredA
 
 
 def exportable(store: StoreReader) -> list[StoredAnswer]:
-    """Answers for an export: without known pairs and repeats, with inclusion weights.
-
-    The weights have mean one; imported pairs were not drawn and keep theirs.
-    """
-    drawn = [pair for pair in store.pairs() if pair.origin != "import"]
-    weights: dict[int, float] = {}
-    if drawn:
-        scaled = inclusion_weights([pair.weight for pair in drawn], len(store.items))
-        weights = dict(zip([pair.id for pair in drawn], scaled.tolist(), strict=True))
-    return [
-        replace(answer, weight=weights.get(answer.pair, answer.weight))
-        for answer in store.answers()
-        if answer.pair not in store.mixed_in
-    ]
+    """Answers for an export: without known pairs and repeats."""
+    mixed_in = store.mixed_in
+    return [answer for answer in store.answers() if answer.pair not in mixed_in]
 
 
-def export_table(
-    answers: Sequence[StoredAnswer], rule: Rule | None = None, *, weights: bool = False
-) -> Exported:
+def export_table(answers: Sequence[StoredAnswer], rule: Rule | None = None) -> Exported:
     """The judgements as a table; ValueError if there are none.
 
     Without a ``rule`` each judgement is a row, with the name of its annotator; with one, each pair
-    (see `aggregate`). ``weights`` adds the inclusion weights, which pairs chosen by a model need.
+    (see `aggregate`).
     """
     rows, undecided = _judged(answers), 0
     if rule is not None:
@@ -171,7 +157,6 @@ def export_table(
             "similarity": columns.similarity,
             "difference": columns.difference,
             "preference": columns.preference,
-            "weight": columns.weight if weights else None,
             "annotator": columns.annotator.tolist() if rule is None else None,
             **statements,
         }
@@ -179,9 +164,6 @@ def export_table(
     cant_say = sum(answer.cant_say for answer in answers)
     levels = tuple(row.level for row in rows) if rule is None else ()
     return Exported(table, cant_say, undecided, int(columns.infeasible_rows.sum()), levels)
-
-
-judgements = aggregated = export_table  # former names, without and with a rule
 
 
 def _judged(answers: Sequence[StoredAnswer]) -> list[StoredAnswer]:
@@ -352,7 +334,7 @@ def _import(changes: Changes, rows: Sequence[Statement]) -> ImportCount:
     for row in rows:
         pair, reverse = changes.find_pair(row.left, row.right) or (None, False)
         if pair is None:
-            (pair,) = changes.add_pairs([(row.left, row.right, 1.0)], "import")
+            (pair,) = changes.add_pairs([(row.left, row.right)], "import")
             count["pairs_added"] += 1
         answer = _reversed(row) if reverse else row.answer
         count[changes.import_answer(row.annotator, pair, answer)] += 1

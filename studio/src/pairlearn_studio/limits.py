@@ -30,6 +30,10 @@ class ModelError(ValueError):
     """The model or the endpoint cannot be used as asked; earlier judgements are kept."""
 
 
+class SkippedError(Exception):
+    """A question has no answer, for a reason of its own; others may have one."""
+
+
 class LimitReached(Exception):
     """A limit on requests or cost is reached; run again to continue."""
 
@@ -71,17 +75,6 @@ class Pace:
                 delay = self._next - now
             self._wait(delay)
 
-    def hold(self, seconds: float) -> None:
-        """Send nothing for some seconds, as the endpoint requested."""
-        with self._lock:
-            self._next = max(self._next, self._clock() + seconds)
-
-    def pause(self, seconds: float) -> None:
-        """Wait in this thread only; raise `Stopped` if `stop` is called first."""
-        self._wait(seconds)
-        if self._stopped.is_set():
-            raise Stopped
-
     def stop(self) -> None:
         """Let no further request through, and wake those that wait."""
         self._stopped.set()
@@ -91,7 +84,7 @@ class Budget:
     """Count requests, tokens and cost, and refuse requests that could exceed a limit.
 
     A request's cost is known with its answer. Until then the most that it can cost is reserved, so
-    that requests in flight do not add up to more than the limit. ``max_requests`` includes
+    that requests in flight do not add up to more than the limit. ``max_requests`` is without
     retries; ``max_cost`` is in the unit of the prices, which are for one million prompt tokens
     (``price_in``) and answer tokens (``price_out``).
     """

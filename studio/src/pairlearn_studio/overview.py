@@ -14,14 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.annotators import (
-    Annotator as Habits,
-)
-from pairlearn.annotators import (
-    AnnotatorFinding,
-    Annotators,
-    findings,
-)
+from pairlearn.annotators import AnnotatorFinding, Annotators, findings
 from pairlearn.annotators.annotator import Phrase, in_words
 from pairlearn.columns import Floats
 from pairlearn.judgements import Judgements
@@ -46,7 +39,6 @@ class AnswerColumns:
         self.preference: NDArray[np.int8] = array("preference", np.int8)
         self.seconds: Floats = array("seconds", np.float64)
         self.cant_say: NDArray[np.bool_] = array("cant_say", np.bool_)
-        self.weight: Floats = array("weight", np.float64)
         self.both: NDArray[np.bool_] = ~np.isnan(self.similarity + self.difference)
 
     @cached_property
@@ -83,8 +75,8 @@ class AnnotatorOverview:
     """One line of the supervisor's page; NaN where nothing is known yet.
 
     ``per_hour`` is the pace by the median time, ``infeasible`` the share of answers that no
-    posteriors produce even after rounding, ``words`` describes the ``habits`` in a sentence, and
-    ``doubt`` marks those that deserve a look.
+    posteriors produce even after rounding. ``words`` says how they answer, and ``doubt`` marks
+    those that deserve a look: the forecast learns both.
     """
 
     annotator: Annotator
@@ -95,17 +87,12 @@ class AnnotatorOverview:
     median_seconds: float
     infeasible: float
     drift: Drift
-    habits: Habits | None
-    words: str
-    doubt: bool
+    words: str = "–"
+    doubt: bool = False
 
 
-def overview_of(
-    answers: Sequence[StoredAnswer], totals: Mapping[Annotator, int], people: People | None = None
-) -> list[AnnotatorOverview]:
+def overview_of(columns: AnswerColumns, totals: Mapping[Annotator, int]) -> list[AnnotatorOverview]:
     """Statistics of each annotator, from the answers in their order and the pairs of each."""
-    columns = AnswerColumns(answers)
-    people = people or people_of(answers)
 
     def overview(annotator: Annotator, total: int) -> AnnotatorOverview:
         theirs = columns.annotator == annotator.name
@@ -120,9 +107,6 @@ def overview_of(
             median_seconds=median_seconds,
             infeasible=_mean(columns.infeasible_rows[theirs & columns.both].astype(np.float64)),
             drift=_drift(columns.similarity[theirs], columns.difference[theirs], seconds),
-            habits=people.annotators.find(annotator.name),
-            words=in_words(people.phrases(annotator.name)),
-            doubt=annotator.name in people.doubted,
         )
 
     return [overview(annotator, total) for annotator, total in totals.items()]
@@ -170,9 +154,17 @@ class People:
         return guessing.union(*(finding.names for finding in self.findings))
 
     def reliability(self) -> dict[str, float]:
-        """Weights for a mean of answers, with a mean of 1: inverse variances, less for guesses."""
-        people = self.annotators.people
-        trust = {p.name: (1 - p.guesses) / (float(p.noise.mean()) + 0.01) for p in people}
+        """Weights for a mean of answers, with a mean of 1.
+
+        An answer is (1 − g) times the honest one on average, g being the share of guesses, so that
+        its best weight is (1 − g) over its variance. That of a guess is the mean of those of
+        uniform similarities, 1/12, and differences, 1/3.
+        """
+        trust = {
+            person.name: (1 - person.guesses)
+            / (float(person.noise.mean()) + 5 / 24 * person.guesses + 0.01)
+            for person in self.annotators.people
+        }
         scale = sum(trust.values()) / max(len(trust), 1)
         return {name: value / scale for name, value in trust.items()}
 
@@ -297,3 +289,36 @@ def _repeats(again: StoredAnswer, before: StoredAnswer) -> bool:
     mirrored = None if again.difference is None else -again.difference
     alike = nearly_agree((again.similarity, mirrored), before.numbers)
     return again.cant_say == before.cant_say and alike
+
+
+def krippendorff_alpha(answers: Sequence[StoredAnswer], name: str) -> float:
+    """Krippendorff's α of one number, with squared differences; NaN without shared pairs.
+
+    α = 1 − D_o/D_e, the mean squared difference of two answers to one pair relative to that of any
+    two answers (Krippendorff, "Content Analysis", 2018, chapter 12): 1 is perfect agreement, 0 is
+    that of chance.
+
+    Examples
+    --------
+    >>> def answer(pair, c):
+    ...     return StoredAnswer(None, c, id=1, annotator="", pair=pair, left="", right="", at="",
+    ...                         revision=1)
+    >>> krippendorff_alpha([answer(1, 0.9), answer(1, 0.9), answer(2, 0.1), answer(2, 0.1)],
+    ...                    "difference")
+    1.0
+    """
+    given = [one for one in answers if getattr(one, name) is not None]
+    values = np.array([getattr(one, name) for one in given], np.float64)
+    _, pair, count = np.unique(
+        np.array([one.pair for one in given], np.int64), return_inverse=True, return_counts=True
+    )
+    shared = count[pair] > 1
+    values, pair = values[shared], pair[shared]
+    if not len(values):
+        return math.nan
+    # Squared differences of all ordered pairs of m values sum to 2m times those from their mean.
+    mean = np.bincount(pair, values, len(count)) / count
+    squares = np.bincount(pair, (values - mean[pair]) ** 2, len(count))
+    observed = float((2 * count * squares / np.maximum(count - 1, 1)).sum())
+    expected = 2 * len(values) ** 2 * values.var() / (len(values) - 1)
+    return float(1 - observed / expected) if expected > 0 else math.nan

@@ -52,15 +52,12 @@ def translate(language: str, text: str, **values: object) -> str:
 
 
 Kind: TypeAlias = Literal["table", "image", "text"]
-Mode: TypeAlias = Literal["uniform", "information"]
 
 FORMAT = "pairlearn-project"
 VERSION = 1
 FILE = "project.json"
 STORE = "answers.sqlite"
 
-_REQUIRED = ("title", "positive_name", "negative_name", "items")
-"""Texts that may not be empty."""
 _MINIMA = {"pairs": 1, "overlap": 1, "known_share": 0.001}
 MAX_BYTES = 1 << 20
 MAX_TEXT = 4000
@@ -73,22 +70,10 @@ class ProjectError(ValueError):
 
 @dataclass(frozen=True)
 class Plan:
-    """Number of pairs to judge, and how they are chosen.
-
-    Parameters
-    ----------
-    pairs : int
-        Pairs to judge; in mode "information", the random ones to begin with.
-    seed : int
-        Determines the pairs and who judges them.
-    mode : {"uniform", "information"}
-        At random, as the theory assumes; or those from which the current model would learn most,
-        with inclusion weights.
-    """
+    """Number of random pairs to judge, and the seed that determines them and who judges them."""
 
     pairs: int
     seed: int = 0
-    mode: Mode = "uniform"
 
     def __post_init__(self) -> None:
         _check_fields(self, "plan.")
@@ -106,8 +91,11 @@ class Project:
     items : str
         File or folder of the items, relative to the project's.
     plan : Plan
+    id : str
+        Identity of the project, which its answers and backups carry; empty for none.
     title, help : str
-        Title and instructions of the annotator's page, as plain text.
+        Title and instructions of the annotator's page, as plain text. The title names the task by
+        default.
     positive_name, negative_name : str
         The two classes, in the annotator's words.
     question_similarity, question_difference : str
@@ -117,6 +105,8 @@ class Project:
         Columns of a table to show; all if empty.
     overlap : int
         Number of annotators who judge each pair.
+    models_count : bool
+        Count the answers of models towards the overlap. By default people judge every pair.
     answers : {"exact", "graded", "each"}
         Two numbers, similarity and difference; one of ten answers in words; or how likely
         each of the two is positive. `create_project` makes graded ones.
@@ -146,14 +136,16 @@ class Project:
     kind: Kind
     items: str
     plan: Plan
-    title: str = "Which pairs are alike?"
-    positive_name: str = "positive"
-    negative_name: str = "negative"
+    id: str = ""
+    title: str = ""
+    positive_name: str = ""
+    negative_name: str = ""
     question_similarity: str = ""
     question_difference: str = ""
     help: str = ""
     columns: tuple[str, ...] = field(default=())
     overlap: int = 1
+    models_count: bool = False
     answers: AnswerMode = "exact"
     levels: Levels = field(default_factory=dict)
     hide_ids: bool = False
@@ -173,11 +165,20 @@ class Project:
             _check_text("columns", name)
         if not self.items_path.resolve().is_relative_to(self.folder.resolve()):
             raise ProjectError(f"items is {self.items!r:.80}, outside the project folder")
+        for name, default in (
+            ("positive_name", self.words("positive")),
+            ("negative_name", self.words("negative")),
+        ):
+            if not getattr(self, name).strip():
+                object.__setattr__(self, name, default)
         try:
             derived: dict[str, Any] = {"levels": read_levels(self.levels)}
             derived["known"] = read_known(self.known, derived["levels"])
         except ValueError as error:
             raise ProjectError(str(error)) from None
+        if not self.title.strip():
+            title = self.words("{positive} or {negative}?")
+            derived["title"] = title[:1].upper() + title[1:]
         if not self.question_similarity:
             derived["question_similarity"] = self.words(
                 "How likely are both “{positive}”, or both “{negative}”?"
@@ -243,9 +244,9 @@ class Project:
         if level in names:
             return self.words("Both “{name}”", name=names[level])
         if level == "alike":
-            return self.words("Alike")
+            return self.words("The same, either one")
         if level == "can't tell which":
-            return f"{self.words('Can’t tell')} {self.words('which')}"
+            return self.words("Can’t tell")
         side, degree = level.split()
         return f"{self.words(side.capitalize())}, {self.words(degree)}"
 
@@ -313,7 +314,7 @@ def _check_fields(record: Plan | Project, prefix: str = "") -> None:
     for name, kind in get_type_hints(type(record)).items():
         value, least, allowed = getattr(record, name), _MINIMA.get(name, 0), get_args(kind)
         if kind is str:
-            _check_text(name, value, empty=name not in _REQUIRED)
+            _check_text(name, value, empty=name != "items")
         elif kind is bool and not isinstance(value, bool):
             _refuse(prefix + name, value, "true or false")
         elif kind is int and (type(value) is not int or value < least):

@@ -9,21 +9,27 @@ import statistics
 import threading
 import weakref
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import fields
 from functools import cached_property
-from typing import Any, get_args
+from typing import Any, TypeAlias
 
 import msgspec
 
 from pairlearn_studio.items import Items
-from pairlearn_studio.overview import AnnotatorOverview, Quality, overview_of, people_of, quality_of
+from pairlearn_studio.overview import (
+    AnnotatorOverview,
+    AnswerColumns,
+    Quality,
+    overview_of,
+    quality_of,
+)
 from pairlearn_studio.project import Project
 from pairlearn_studio.records import (
     Annotator,
     Change,
     Controls,
     Known,
-    Origin,
     Pair,
     Progress,
     StoredAnswer,
@@ -32,8 +38,8 @@ from pairlearn_studio.store_file import connect, file_errors
 
 RECENT = 50
 """Number of last answers that the pace is computed from."""
-OTHERS = "statement"
-"""Table of the other columns of answers, created with the first answer that has one."""
+LINKED = "(retired_at IS NULL AND coalesce(expires_at > strftime('%Y-%m-%dT%H:%M:%fZ', 'now'), 1))"
+"""Whether the link of an annotator works: it was neither ended nor has it expired."""
 ADJUDICATOR = "adjudicator"
 """Setting with the name under which the supervisor settles pairs."""
 CONTROLS = "mixed in"
@@ -42,8 +48,11 @@ STANDING = "assignment a JOIN answer x ON x.id = a.answer"
 """Answers that were neither revised nor withdrawn."""
 THEIRS = f"(SELECT x.* FROM {STANDING} WHERE a.annotator = ? AND a.pair = ?) x"
 """The standing answer of one annotator to one pair."""
+SKIPPED = "skipped by a model"
+"""Action in the history for a pair that a model could not judge."""
+_Orders: TypeAlias = tuple[tuple[float, float], ...]
 _FIELDS = tuple(field.name for field in fields(StoredAnswer))
-_COLUMNS = {"annotator": "n.name", "left": "p.left", "right": "p.right", "weight": "p.weight"}
+_COLUMNS = {"annotator": "n.name", "left": "p.left", "right": "p.right"}
 
 
 def token_hash(token: str) -> bytes:
@@ -72,28 +81,31 @@ class Queries(ABC):
         """Name under which the supervisor settles pairs; None if none was settled."""
         return self.setting(ADJUDICATOR)
 
+    def planned(self) -> int:
+        """Number of pairs of the plan."""
+        return int(self.rows("SELECT count(*) FROM pair WHERE origin = 'plan'")[0][0])
+
     def standing(self) -> int:
         """Number of standing answers."""
         return int(self.rows("SELECT count(answer) FROM assignment")[0][0])
 
     def find_answers(self, source: str, *values: object) -> list[StoredAnswer]:
         """Answers of a part of a query, such as `STANDING`, in the order of being given."""
-        others, join = "NULL", ""
-        if self.first("SELECT 1 FROM sqlite_master WHERE name = ?", OTHERS):
-            others, join = "o.said", f"LEFT JOIN {OTHERS} o ON o.answer = x.id"
-        columns = _COLUMNS | {"others": others}
         query = (
-            f"SELECT {', '.join(columns.get(name, f'x.{name}') for name in _FIELDS)} FROM {source} "
-            f"JOIN annotator n ON n.id = x.annotator JOIN pair p ON p.id = x.pair {join} "
+            f"SELECT {', '.join(_COLUMNS.get(name, f'x.{name}') for name in _FIELDS)} "
+            f"FROM {source} JOIN annotator n ON n.id = x.annotator JOIN pair p ON p.id = x.pair "
             "ORDER BY x.id"
         )
         answers = []
         for row in self.rows(query, *values):
             answer = dict(zip(_FIELDS, row, strict=True))
-            statements = msgspec.json.decode(answer["others"] or "{}", type=dict[str, float])
-            answer["others"] = statements
-            answer["cant_say"] = bool(answer["cant_say"]) and not statements
-            answers.append(StoredAnswer(**answer))
+            others, orders = answer["others"], answer["orders"]
+            answer["others"] = msgspec.json.decode(others, type=dict[str, float]) if others else {}
+            answer["orders"] = msgspec.json.decode(orders, type=_Orders) if orders else ()
+            answer["cant_say"] = bool(answer["cant_say"])
+            stored = object.__new__(StoredAnswer)  # a third of the time: checked when stored
+            stored.__dict__.update(answer)
+            answers.append(stored)
         return answers
 
 
@@ -109,22 +121,23 @@ class StoreReader(Queries):
     def annotators(self) -> list[Annotator]:
         """All annotators, retired ones too, in the order of joining."""
         rows = self.rows(
-            "SELECT n.id, n.name, n.retired_at IS NULL, c.who FROM annotator n LEFT JOIN change c "
-            "ON c.annotator = n.id AND c.action = 'annotator added' ORDER BY n.id"
+            f"SELECT id, name, {LINKED}, origin, expires_at, quota FROM annotator ORDER BY id"
         )
-        return [
-            Annotator(number, name, bool(active), who if who in get_args(Origin) else "person")
-            for number, name, active, who in rows
-        ]
+        return [Annotator(row[0], row[1], bool(row[2]), *row[3:]) for row in rows]
 
     def by_token(self, token: str) -> Annotator | None:
         """The annotator with this token, or None.
 
         The file is searched for its hash: the time that this takes reveals nothing about tokens.
         """
-        query = "SELECT id, name FROM annotator WHERE token_hash = ? AND retired_at IS NULL"
+        query = f"SELECT id, name FROM annotator WHERE token_hash = ? AND {LINKED}"
         row = self.first(query, token_hash(token))
         return None if row is None else Annotator(*row)
+
+    def has_ended(self, token: str) -> bool:
+        """Whether this is the token of a link that was ended or has expired."""
+        query = f"SELECT 1 FROM annotator WHERE token_hash = ? AND NOT {LINKED}"
+        return self.first(query, token_hash(token)) is not None
 
     def is_supervisor(self, token: str) -> bool:
         """Whether this is the supervisor's token."""
@@ -134,7 +147,7 @@ class StoreReader(Queries):
         """Identity of an annotator's link (0: the supervisor's); None if it is void."""
         if annotator_id == 0:
             return self.setting("supervisor")
-        query = "SELECT token_hash FROM annotator WHERE id = ? AND retired_at IS NULL"
+        query = f"SELECT token_hash FROM annotator WHERE id = ? AND {LINKED}"
         row = self.first(query, annotator_id)
         return row and row[0]
 
@@ -163,13 +176,24 @@ class StoreReader(Queries):
         )
         return [Change(*row) for row in rows]
 
+    def skipped_pairs(self) -> list[tuple[str, int]]:
+        """Model and pair of each pair that a model skipped and has not judged since."""
+        return self.rows(
+            "SELECT DISTINCT n.name, c.pair FROM change c JOIN annotator n ON n.id = c.annotator "
+            "WHERE c.action = ? AND NOT EXISTS (SELECT 1 FROM assignment a "
+            "WHERE a.annotator = n.id AND a.pair = c.pair AND a.answer IS NOT NULL)",
+            SKIPPED,
+        )
+
     def complete(self) -> bool:
         """Whether each pair of the plan has as many answers as it needs, or was settled."""
         lacking = self.first(
             "SELECT 1 FROM pair p LEFT JOIN assignment a ON a.pair = p.id "
             "AND a.answer IS NOT NULL LEFT JOIN annotator n ON n.id = a.annotator "
             "WHERE p.origin <> 'import' GROUP BY p.id "
-            "HAVING count(a.answer) < ? AND coalesce(max(n.name = ?), 0) = 0 LIMIT 1",
+            "HAVING count(CASE WHEN n.origin <> 'model' OR ? THEN 1 END) < ? "
+            "AND coalesce(max(n.name = ?), 0) = 0 LIMIT 1",
+            self.project.models_count,
             self.project.overlap,
             self.adjudicator or "",
         )
@@ -195,12 +219,10 @@ class StoreReader(Queries):
 
     def pairs(self) -> list[Pair]:
         """All pairs, in the order in which they are judged; statements about one item are none."""
-        rows = self.rows(
-            "SELECT id, left, right, weight, origin FROM pair WHERE right <> '' ORDER BY id"
-        )
+        rows = self.rows("SELECT id, left, right, origin FROM pair WHERE right <> '' ORDER BY id")
         return [Pair(*row) for row in rows]
 
-    @cached_property
+    @property
     def mixed(self) -> Controls:
         """The checks and repeats that are mixed in."""
         return Controls.read(self.setting(CONTROLS))
@@ -215,24 +237,24 @@ class StoreReader(Queries):
         """Pairs of the plan, by the ids of their repeats the other way round."""
         return self.mixed.repeats
 
-    @cached_property
+    @property
     def mixed_in(self) -> frozenset[int]:
         """Checks and repeats outside of the plan: their answers are no random sample."""
-        drawn = {pair.id for pair in self.pairs() if pair.origin != "import"} if self.known else ()
-        return frozenset({*self.known, *self.repeats}.difference(drawn))
+        return self.mixed.outside
 
-    def quality(self) -> dict[str, Quality]:
+    @property
+    def paused(self) -> bool:
+        """Whether annotators get no further pairs for now."""
+        return self.setting("paused") == "yes"
+
+    def quality(self, answers: Sequence[StoredAnswer]) -> dict[str, Quality]:
         """Quality of each annotator's answers, by simple rules."""
-        return quality_of(self.answers(), self.known, self.project.levels, self.repeats)
+        return quality_of(answers, self.known, self.project.levels, self.repeats)
 
-    def overview(self, *, manners: bool = True) -> list[AnnotatorOverview]:
-        """Speed, drift and infeasible share of each annotator, and how they answer.
-
-        The last takes seconds to learn; ``manners=False`` leaves it out.
-        """
+    def overview(self, columns: AnswerColumns) -> list[AnnotatorOverview]:
+        """Speed, drift and infeasible share of each annotator."""
         totals = {annotator: self._counts(annotator.id)[1] for annotator in self.annotators()}
-        answers = self.answers()
-        return overview_of(answers, totals, people_of(answers if manners else []))
+        return overview_of(columns, totals)
 
     def find_answers(self, source: str, *values: object) -> list[StoredAnswer]:
         """Answers as by `Queries.find_answers`; StoreFileError if the file is damaged."""
@@ -265,6 +287,3 @@ class StoreReader(Queries):
             for reader in list(self._readers):
                 reader.close()
             self._readers.clear()
-
-
-Stored = StoreReader  # its former name

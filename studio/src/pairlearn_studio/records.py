@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import lru_cache, partial
 from secrets import token_hex
 from typing import Any, Literal, TypeAlias
 
@@ -38,7 +38,7 @@ LEVELS: Levels = {
 }
 """Default (similarity, difference) of each answer in words, in the order of their keys, 1 to 9 and
 0. "Can't tell which" has two posteriors of ½; "both positive" and "both negative" have 0.95 and
-0.05, which similarity and difference do not tell apart."""
+0.05: the same similarity and difference, so the level is stored and exported beside them."""
 
 CERTAIN: Levels = {
     "left surely": (0.0, -1.0),
@@ -99,10 +99,8 @@ class Known(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def agrees(self, answer: Answer, levels: Levels) -> bool:
         """Whether an answer is the known one or one degree from it."""
-        opposite = {"both positive", "both negative"}
-        if answer.cant_say or {answer.level, self.answer} == opposite:
-            return False
-        return nearly_agree(answer.numbers, levels[self.answer])
+        known = Answer(*levels[self.answer], level=self.answer)
+        return not answer.cant_say and answers_agree(answer, known)
 
 
 def nearly_agree(first: Sequence[float | None], second: Sequence[float | None]) -> bool:
@@ -117,13 +115,21 @@ def nearly_agree(first: Sequence[float | None], second: Sequence[float | None]) 
     )
 
 
-near = nearly_agree  # its former name
+OPPOSITE = {"both positive", "both negative"}
+"""Answers that have the same numbers and contradict each other."""
+
+
+def answers_agree(first: Answer, second: Answer) -> bool:
+    """Whether two answers to a pair are at most one degree apart and do not contradict."""
+    opposite = {first.level, second.level} == OPPOSITE
+    return not opposite and nearly_agree(first.numbers, second.numbers)
 
 
 class Controls(msgspec.Struct):
     """Checks and repeats that are mixed in with the pairs of a plan, as the store keeps them.
 
-    ``pairs`` maps pair ids to checks, ``repeats`` the pair id of each repeat to the original.
+    ``pairs`` maps pair ids to checks, ``repeats`` the pair id of each repeat to the original, and
+    ``outside`` has the ids among these that are not pairs of the plan.
     """
 
     checks: list[Known] = []
@@ -131,21 +137,25 @@ class Controls(msgspec.Struct):
     pairs: dict[int, Known] = {}
     repeat_share: float = 0.0
     repeats: dict[int, int] = {}
+    outside: frozenset[int] = frozenset()
 
-    @classmethod
-    def read(cls, setting: str | None) -> Controls:
+    @staticmethod
+    @lru_cache(maxsize=16)
+    def read(setting: str | None) -> Controls:
         """Decode the setting of a store; without one there are no controls."""
-        return cls() if setting is None else msgspec.json.decode(setting, type=cls)
+        return Controls() if setting is None else msgspec.json.decode(setting, type=Controls)
 
     @property
     def total_share(self) -> float:
         """Share of checks and repeats in what annotators judge."""
         return self.share * bool(self.pairs) + self.repeat_share * bool(self.repeats)
 
-    def match(self, checks: Sequence[Known], share: float, repeat_share: float) -> bool:
+    def match(
+        self, checks: Sequence[Known], share: float, repeat_share: float, planned: int
+    ) -> bool:
         """Whether these are the controls that a project file asks for."""
         same = self.checks == list(checks) and (self.share == share or not checks)
-        return same and self.repeat_share == repeat_share
+        return same and len(self.repeats) == math.ceil(repeat_share * planned)
 
 
 def read_known(values: Any, levels: Levels, place: str = "known pair") -> tuple[Known, ...]:
@@ -174,35 +184,34 @@ MAX_KEY = 128
 class Annotator:
     """A person or program that judges pairs.
 
-    ``active`` annotators have a link; models and annotators of imported judgements have none.
-    ``origin`` is where their judgements come from.
+    ``active`` annotators have a link that works, until ``expires_at``; models and annotators of
+    imported judgements have none. ``origin`` is where their judgements come from, ``quota`` the
+    most pairs that they are given.
     """
 
     id: int
     name: str
     active: bool = True
     origin: Origin = "person"
+    expires_at: str | None = None
+    quota: int | None = None
 
     @property
     def note(self) -> str:
         """Remark beside the name: empty for people who take part."""
         if self.active:
             return ""
-        words = {"person": "retired", "import": "imported", "adjudicator": "settles pairs"}
+        words = {"person": "ended", "import": "imported", "adjudicator": "settles pairs"}
         return words.get(self.origin, self.origin)
 
 
 @dataclass(frozen=True)
 class Pair:
-    """A pair to judge; ``origin`` is "plan" (at random), "chosen" (by a model) or "import".
-
-    ``weight`` is one over the chance of having been chosen, up to a factor: 1 at random.
-    """
+    """A pair to judge; ``origin`` is "plan" (drawn at random) or "import"."""
 
     id: int
     left: str
     right: str
-    weight: float = 1.0
     origin: str = "plan"
 
 
@@ -240,6 +249,8 @@ class Answer:
         Values of other columns of statements (`kinds.columns`), such as a label.
     level : str
         The chosen answer in words (`LEVELS`), if any.
+    orders : tuple of (float, float)
+        Similarity and difference by each order in which a model saw the items.
 
     Examples
     --------
@@ -259,6 +270,7 @@ class Answer:
     key: str = field(default_factory=partial(token_hex, 16))
     others: Mapping[str, float] = field(default_factory=dict)
     level: str = ""
+    orders: tuple[tuple[float, float], ...] = ()
 
     def __post_init__(self) -> None:
         for name, value, low in (
@@ -338,7 +350,6 @@ class StoredAnswer(Answer):
     right: str
     at: str
     revision: int
-    weight: float = 1.0
 
     def __post_init__(self) -> None:
         """Check nothing: answers are checked before they are stored."""

@@ -1,16 +1,15 @@
-"""When to stop: the accuracy of a quick model on the answers so far, and the gain from more.
+"""When to stop: the accuracy of a linear model on the answers so far, and the gain from more.
 
-The model is linear in the items' features and maximises the pair likelihood with a ridge penalty.
-Items are put into folds, and each end of a pair is predicted by a model that saw no pair with that
-item. The same with a few large folds, which leave far fewer pairs to train with, shows how the
-accuracy grows; it is assumed to approach its limit like n^-½.
+The model is the library's (``PairClassifier(model="linear")``). Items are put into folds, and each
+end of a pair is predicted by a model that saw no pair with that item. The same with a few large
+folds, which leave far fewer pairs to train with, shows how the accuracy grows; it is assumed to
+approach its limit like n^-½.
 
 An answer at the end of a scale in words stands for everything up to certainty: the interval
 reaches from the estimate with the numbers of the project file to that with certain answers.
 
-The studio's server runs this module as a program (`Forecast`), which also learns how everybody
-answers, and in mode "information" prints the posteriors by which `pairlearn_studio.choosing`
-chooses pairs.
+The studio's server runs this module as a program (`Forecast`), which also learns how each
+annotator answers. Its results are stored in ``forecast.json``, where `status` reads them.
 """
 
 from __future__ import annotations
@@ -23,16 +22,17 @@ import sys
 import tempfile
 import threading
 import time
+import warnings
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from pairlearn.atomic import replacing
 from pairlearn.columns import Floats
 from pairlearn.evaluation import Estimate, estimate_accuracy
 from pairlearn.io import TableError, read_items
@@ -43,17 +43,19 @@ from pairlearn_studio.overview import AnswerColumns, people_of
 from pairlearn_studio.project import Project
 from pairlearn_studio.reader import StoreReader
 from pairlearn_studio.records import CERTAIN, StoredAnswer
+from pairlearn_studio.stored_forecast import FILE, read_forecast
 
 LOG = logging.getLogger("pairlearn.annotate")
 
 LEAST_PAIRS = 30
+"""With fewer, a fold of the pairs is a handful (`bench/speed/stopping.py`)."""
 NEXT = 50
 """Number of further pairs whose gain is predicted."""
-FOLDS, FEW_FOLDS = 10, 3
+FOLDS, FEW_FOLDS = 5, 3
+"""Each fold is one fit; the eight of an outlook with 400 answers took 27 s of CPU time."""
 CONFIDENCE = 0.98
-"""Covers the sampling of pairs alone; as the model varies, too, intervals are meant to hold nine
-times in ten (`bench/speed/stopping.py`)."""
-RIDGES = (1.0, 10.0, 100.0)
+"""Of the interval for the sampling of pairs. It is above 0.95 because the model varies as well;
+`bench/speed/stopping.py` measures how often the intervals hold."""
 WIDEST = 200
 """Most features; where there are more, so many principal components are used."""
 REST = 9
@@ -87,28 +89,25 @@ def outlook(
     stated: PairLabels,
     certain: PairLabels,
     planned: int,
-    weight: Floats | None = None,
 ) -> Outlook:
-    """Estimate the accuracy of a quick model, and predict the gain of more pairs.
+    """Estimate the accuracy of a linear model, and predict the gain of more pairs.
 
-    ``ends`` (n, 2) has the rows of ``features`` (N, d) of each judged pair, ``weight`` (n,) its
-    inclusion weight; ``certain`` are the ``stated`` labels with the ends of the scale taken for
-    certainty. Raises TooFewPairsError.
+    ``ends`` (n, 2) has the rows of ``features`` (N, d) of each judged pair; ``certain`` are the
+    ``stated`` labels with the ends of the scale taken for certainty. Raises TooFewPairsError.
     """
     pairs = len(np.unique(np.sort(ends, 1), axis=0))
     if pairs < LEAST_PAIRS:
         raise TooFewPairsError(f"{pairs} pairs have both numbers so far; {LEAST_PAIRS} are needed")
-    model = _Model(_standardise(features), ends, stated, weight)
+    x = _reduced(features)
 
     def accuracy(z: Floats, labels: PairLabels) -> Estimate:
         return estimate_accuracy(
-            z[:, 0], z[:, 1], labels, items=ends, weight=model.weight, confidence=CONFIDENCE
+            z[:, 0], z[:, 1], labels, items=ends, confidence=CONFIDENCE
         ).informed
 
-    ridge, predicted = model.choose()
+    predicted = _out_of_fold(x, ends, stated, FOLDS)
     low, high = accuracy(predicted, stated), accuracy(predicted, certain)
-    fewer = [model.out_of_fold(FEW_FOLDS, ridge, seed) for seed in range(FEW_FOLDS)]
-    before = np.mean([accuracy(z, certain).value for z in fewer])
+    before = accuracy(_out_of_fold(x, ends, stated, FEW_FOLDS), certain).value
     # The model of a fold is trained with the pairs without any of its items.
     trained, less = (pairs * (1 - 1 / folds) ** 2 for folds in (FOLDS, FEW_FOLDS))
     growth, sampling = max(high.value - float(before), 0.0), (high.high - high.low) / 2
@@ -128,80 +127,32 @@ def outlook(
     )  # fmt: skip
 
 
-def quick_model(
-    features: Any, ends: NDArray[np.int64], stated: PairLabels, weight: Floats | None = None
-) -> Floats:
-    """Log-odds of the items by the model whose accuracy `outlook` estimates."""
-    model = _Model(_standardise(features), ends, stated, weight)
-    z: Floats = model.x @ model.fit(np.arange(len(ends)), model.choose()[0])
-    return z
-
-
-def _standardise(features: Any) -> Floats:
-    """Features of mean 0 and variance 1; where there are many, their principal components."""
-    from sklearn.decomposition import PCA
-    from sklearn.preprocessing import StandardScaler
-
-    x = StandardScaler().fit_transform(np.asarray(features, np.float64))
+def _reduced(features: Any) -> Floats:
+    """Features as a matrix; where there are many, their principal components."""
+    x = np.asarray(features, np.float64).reshape(len(features), -1)
     if x.shape[1] > WIDEST:
+        from sklearn.decomposition import PCA
+
         x = PCA(min(WIDEST, len(x)), random_state=0).fit_transform(x)
-    return np.asarray(x)
+    return x
 
 
-class _Model:
-    """Linear model of judged pairs."""
+def _out_of_fold(x: Floats, ends: NDArray[np.int64], labels: PairLabels, folds: int) -> Floats:
+    """Log-odds (n, 2) of the ends, by models that saw no pair with the item."""
+    from pairlearn import PairClassifier
 
-    def __init__(
-        self, x: Floats, ends: NDArray[np.int64], labels: PairLabels, weight: Floats | None
-    ) -> None:
-        self.x, self.ends = np.column_stack([np.ones(len(x)), x]), ends
-        self.outcomes: Floats = labels.project().outcomes()
-        self.weight = np.ones(len(ends)) if weight is None else weight
-
-    def choose(self) -> tuple[float, Floats]:
-        """The ridge penalty that predicts best out of fold, and its log-odds."""
-        logits = {ridge: self.out_of_fold(FOLDS, ridge) for ridge in RIDGES}
-        best = max(RIDGES, key=lambda ridge: self.likelihood(*logits[ridge].T))
-        return best, logits[best]
-
-    def out_of_fold(self, folds: int, ridge: float, seed: int = 0) -> Floats:
-        """Log-odds (n, 2) of the ends, by models that saw no pair with the item."""
-        part = np.random.default_rng(seed).permutation(len(self.x)) % folds
-        logits = np.empty(self.ends.shape)
-        for fold in range(folds):
-            held_out = part[self.ends] == fold
-            if held_out.any():
-                z = self.x @ self.fit(~held_out.any(1), ridge)
-                logits[held_out] = z[self.ends][held_out]
-        return logits
-
-    def fit(self, rows: Any, ridge: float) -> Floats:
-        """Coefficients, the intercept first, which has no penalty."""
-        from scipy.optimize import minimize
-        from scipy.special import expit
-
-        left, right = (self.x[end] for end in self.ends[rows].T)
-        (a, b, same), weight = self.outcomes[rows].T, self.weight[rows]
-        penalty = np.r_[0.0, np.full(self.x.shape[1] - 1, ridge)]
-
-        def loss(w: Floats) -> tuple[float, Floats]:
-            z, q = left @ w, right @ w
-            # P(+ | outcome) of an end: two ends of the same class have log-odds z + q.
-            alike = same * expit(z + q)
-            dz, dq = weight * (expit(z) - a - alike), weight * (expit(q) - b - alike)
-            value = -self.likelihood(z, q, rows) + penalty @ w**2 / 2
-            return value, left.T @ dz + right.T @ dq + penalty * w
-
-        start = np.zeros(self.x.shape[1])
-        best: Floats = minimize(loss, start, jac=True, method="L-BFGS-B").x
-        return best
-
-    def likelihood(self, z: Floats, q: Floats, rows: Any = slice(None)) -> float:
-        """Log-likelihood of pairs, from the log-odds of their ends."""
-        # Of (+, −), (−, +) and same class, without their common factor.
-        logs = np.stack([z, q, np.logaddexp(0, z + q)], 1)
-        logs -= (np.logaddexp(0, z) + np.logaddexp(0, q))[:, None]
-        return float(self.weight[rows] @ (self.outcomes[rows] * logs).sum(1))
+    part = np.random.default_rng(0).permutation(len(x)) % folds
+    logits, numbers = np.empty(ends.shape), labels.to_array()
+    for fold in range(folds):
+        held_out = part[ends] == fold
+        rows = ~held_out.any(1)
+        if held_out.any():
+            model = PairClassifier(model="linear", annotators="ideal", random_state=0)
+            with warnings.catch_warnings(action="ignore"):  # the forecast states its own limits
+                model.fit(x[ends[rows]], PairLabels(*numbers[rows].T, noisy=True))
+                z = model.decision_function(x)
+            logits[held_out] = z[ends][held_out]
+    return logits
 
 
 class _JudgedPairs(NamedTuple):
@@ -210,12 +161,9 @@ class _JudgedPairs(NamedTuple):
     ends: NDArray[np.int64]
     stated: PairLabels
     certain: PairLabels
-    weight: Floats | None
 
     @classmethod
-    def of(
-        cls, answers: Sequence[StoredAnswer], ids: Sequence[str], weighted: bool
-    ) -> _JudgedPairs:
+    def of(cls, answers: Sequence[StoredAnswer], ids: Sequence[str]) -> _JudgedPairs:
         rows = {item: row for row, item in enumerate(ids)}
         answers = [
             answer
@@ -229,15 +177,14 @@ class _JudgedPairs(NamedTuple):
             ends.reshape(-1, 2),
             PairLabels(columns.similarity, columns.difference, noisy=True),
             PairLabels(*np.reshape(np.array(certain, np.float64), (-1, 2)).T, noisy=True),
-            columns.weight if weighted else None,
         )
 
 
 def forecast_parts(store: StoreReader) -> Iterator[dict[str, Any]]:
     """The forecast for the supervisor's page, part by part, the quickest first.
 
-    The outlook with all answers; how everybody answers, and who is flagged; the outlook without
-    those; and, where a model chooses the pairs, its posteriors.
+    The outlook with all answers; how each annotator answers, and who is flagged; the outlook
+    without those.
     """
     project, author = store.project, store.adjudicator
     features = None
@@ -248,15 +195,14 @@ def forecast_parts(store: StoreReader) -> Iterator[dict[str, Any]]:
     except (ImportError, OSError) as error:
         yield {"needs": str(error), "featureless": False}
     answers = [answer for answer in settled(exportable(store), author) if answer.right]
-    planned = sum(pair.origin != "import" for pair in store.pairs())
-    model_chooses = project.plan.mode == "information"
+    planned = store.planned()
 
     def judged_pairs(left_out: Collection[str] = ()) -> _JudgedPairs:
         kept = [answer for answer in answers if answer.annotator not in left_out]
-        return _JudgedPairs.of(kept, store.items.ids, model_chooses)
+        return _JudgedPairs.of(kept, store.items.ids)
 
     def outlook_of(pairs: _JudgedPairs) -> dict[str, Any]:
-        return _attempt(lambda: asdict(outlook(features, *pairs[:3], planned, pairs.weight)))
+        return _attempt(lambda: asdict(outlook(features, *pairs, planned)))
 
     if features is not None:
         yield {"everybody": outlook_of(judged_pairs()), "needs": None}
@@ -266,15 +212,11 @@ def forecast_parts(store: StoreReader) -> Iterator[dict[str, Any]]:
         person.name: (people.phrases(person.name), person.name in doubted)
         for person in people.annotators.people
     }
-    doubted |= {name for name, quality in store.quality().items() if quality.phrases}
+    doubted |= {name for name, quality in store.quality(store.answers()).items() if quality.phrases}
     flagged = sorted(doubted - {author})
     yield {"manners": manners, "flagged": flagged}
-    if features is None:
-        return
-    pairs = judged_pairs(flagged)
-    yield {"without": outlook_of(pairs) if flagged else None}
-    if model_chooses and len(pairs.ends) >= LEAST_PAIRS:
-        yield _attempt(lambda: {"posterior": _posterior(features, pairs)})
+    if features is not None:
+        yield {"without": outlook_of(judged_pairs(flagged)) if flagged else None}
 
 
 def _attempt(compute: Callable[[], dict[str, Any]]) -> dict[str, Any]:
@@ -287,79 +229,54 @@ def _attempt(compute: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         return {"needs": str(error) or repr(error), "few": False}
 
 
-def _posterior(features: Any, pairs: _JudgedPairs) -> list[float]:
-    """P(y = +1 | x) of all items."""
-    from scipy.special import expit
-
-    z = quick_model(features, pairs.ends, pairs.stated, pairs.weight)
-    if not np.isfinite(z).all():
-        raise ValueError("the quick model that chooses pairs is not finite for some items")
-    posterior: list[float] = np.round(expit(z), 4).tolist()
-    return posterior
-
-
 def main() -> None:
-    """Print the forecast of the project in the first argument, a line of JSON for each part."""
+    """Make the forecast of the project in the first argument, and store every part of it."""
     os.nice(5)
-    for part in forecast_parts(StoreReader(Project.load(sys.argv[1]))):
-        print(msgspec.json.encode(part).decode(), flush=True)
+    store = StoreReader(Project.load(sys.argv[1]))
+    stored: dict[str, Any] = {"latest": store.latest()}
+    for part in forecast_parts(store):
+        stored |= part
+        with replacing(store.project.folder / FILE) as file:
+            file.write_bytes(msgspec.json.encode(stored))
 
 
 class Forecast:
-    """The forecast of this module, made by a process of its own as answers come in.
-
-    ``results`` are the parts for the supervisor's page, and ``posterior`` is P(y = +1 | x) of all
-    items in mode "information", empty before the first model.
-    """
+    """The forecast of this module, made by a process of its own as answers come in."""
 
     def __init__(self, folder: Path) -> None:
-        self.results: dict[str, Any] = {}
-        self.posterior: list[float] = []
         self._folder, self._lock = folder, threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
-        self._seen, self._began, self._due = -1, 0.0, 0.0
+        self._seen, self._began, self._due = read_forecast(folder).get("latest", -1), 0.0, 0.0
 
     def refresh(self, latest: int) -> dict[str, Any]:
-        """The results so far; a new process starts if anything changed since the last one."""
+        """The stored parts; a new process starts if anything changed since the last one."""
         with self._lock:
-            if self._process is not None:
-                self._collect(self._process)
             now = time.monotonic()
+            if self._process is not None and self._process.poll() is not None:
+                self._end(self._process.returncode)
             if self._process is None and latest != self._seen and now >= self._due:
                 self._seen, self._began = latest, now
-                # Files, unlike pipes, never fill, and reading them never waits for who else has
-                # them open.
-                self._output = tempfile.TemporaryFile()  # noqa: SIM115
                 self._errors = tempfile.TemporaryFile()  # noqa: SIM115
                 try:
                     self._process = subprocess.Popen(
                         # Without -P, a numpy.py in the current folder would be imported.
                         [sys.executable, "-P", "-m", "pairlearn_studio.stopping", self._folder],
                         env=os.environ | {"OMP_NUM_THREADS": "1"},
-                        stdout=self._output,
+                        stdout=subprocess.DEVNULL,
                         stderr=self._errors,
                     )
                 except OSError as error:  # no memory or too many processes: the page does without
-                    self._end(f"no process could be started ({error})")
-            return self.results
+                    LOG.error("pairlearn annotate: no forecast of the accuracy: %s", error)
+                    self._errors.close()
+        results = read_forecast(self._folder)
+        results.pop("latest", None)
+        return results
 
-    def _collect(self, process: subprocess.Popen[bytes]) -> None:
-        """Take the lines written so far; those that are not JSON come from other libraries."""
-        status = process.poll()
-        for line in _written(self._output).rpartition(b"\n")[0].splitlines():
-            with suppress(ValueError):
-                part = msgspec.json.decode(line, type=dict[str, Any])
-                self.posterior = part.pop("posterior", self.posterior)
-                self.results = self.results | part
-        if status is None:
-            return
-        last = _written(self._errors).decode(errors="replace").strip().rpartition("\n")[2]
-        self._end((last or f"it ended with {status}") if status else None)
-
-    def _end(self, error: str | None = None) -> None:
-        if error is not None:
-            LOG.error("pairlearn annotate: no forecast of the accuracy: %s", error)
-        self._output.close()
+    def _end(self, status: int) -> None:
+        self._errors.seek(0)
+        last = self._errors.read().decode(errors="replace").strip().rpartition("\n")[2]
+        if status > 0:
+            LOG.error("pairlearn annotate: no forecast of the accuracy: %s", last or status)
         self._errors.close()
         now, self._process = time.monotonic(), None
         self._due = now + REST * (now - self._began)
@@ -370,12 +287,7 @@ class Forecast:
             if self._process is not None:
                 self._process.kill()
                 self._process.wait()
-                self._end()
-
-
-def _written(file: IO[bytes]) -> bytes:
-    """Output of a process; not by seek and read, for it writes where the file is positioned."""
-    return os.pread(file.fileno(), os.fstat(file.fileno()).st_size, 0)
+                self._end(-1)
 
 
 if __name__ == "__main__":

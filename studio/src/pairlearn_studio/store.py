@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import sqlite3
 import zlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import TypeVar
 
 from pairlearn_studio.changes import Changes, fresh_token
-from pairlearn_studio.choosing import random_pairs
 from pairlearn_studio.items import Items
 from pairlearn_studio.project import Project
 from pairlearn_studio.reader import CONTROLS, StoreReader, token_hash
@@ -75,21 +75,15 @@ class Store(StoreReader):
 
         Raises StoreError if it exists already, or the items are too few for the plan.
         """
-        ids, plan = Items.open(project).ids, project.plan
-        try:
-            rows = random_pairs(len(ids), plan.pairs, plan.seed)
-        except ValueError as error:
-            raise StoreError(f"the plan cannot be met: {error}") from None
-        pairs = [(ids[left], ids[right], 1.0) for left, right in rows.tolist()]
+        ids = Items.open(project).ids
         make_file(project.store_path)
         with ExitStack() as on_failure:
             for path in parts_of(project.store_path):
                 on_failure.callback(path.unlink, missing_ok=True)
             store = cls(project)
             on_failure.callback(store.close)
-            store.carry_out(
-                lambda changes: changes.add_pairs(pairs, "plan"), who="project file", share_out=True
-            )
+            store.carry_out(lambda changes: changes.grow(project, ids), who="project file")
+            store.carry_out(lambda changes: changes.set_setting("project", project.id))
             store.supervisor_token = store.renew_supervisor_token()
             store._update_controls()
             on_failure.pop_all()
@@ -97,10 +91,11 @@ class Store(StoreReader):
 
     @classmethod
     def open(cls, project: Project) -> Store:
-        """Open an existing file; one of an older version is migrated.
+        """Open an existing file.
 
-        An overlap or known pairs that were changed in the project file take effect now. Raises
-        StoreError if there is no file, or it is not whole: every page is checked.
+        An overlap, a number of pairs or known pairs that were changed in the project file take
+        effect now. Raises StoreError if there is no file, or it is not whole: every page is
+        checked.
         """
         path = project.store_path
         if not has_answers(path):
@@ -113,8 +108,11 @@ class Store(StoreReader):
             with file_errors(path):
                 if damage := find_damage(store._reader()):
                     raise sqlite3.DatabaseError(damage)
-            if store.setting("overlap") not in (None, str(project.overlap)):
+            if store.setting("overlap") not in (None, f"{project.overlap} {project.models_count}"):
                 store.carry_out(lambda changes: None, who="project file", share_out=True)
+            if store.planned() != project.plan.pairs:
+                ids = store.items.ids
+                store.carry_out(lambda changes: changes.grow(project, ids), who="project file")
             store._update_controls()
             on_failure.pop_all()
         return store
@@ -125,10 +123,41 @@ class Store(StoreReader):
             self.check_items(known.left, known.right, place=f"known[{place}]: ")
         checks, project = self.project.known_for("check"), self.project
         wanted = checks, project.known_share, project.repeat_share
-        if not Controls.read(self.setting(CONTROLS)).match(*wanted):
-            self.carry_out(
-                lambda changes: changes.mix_in(*wanted), who="project file", share_out=True
-            )
+        if Controls.read(self.setting(CONTROLS)).match(*wanted, self.planned()):
+            return
+
+        def work(changes: Changes) -> None:
+            changes.mix_in(*wanted)
+            changes.assign_new(project)
+
+        self.carry_out(work, who="project file")
+
+    def extend(self, pairs: int) -> int:
+        """Draw more pairs at random, and assign them; return the number of all pairs of the plan.
+
+        The project file is changed first: after an interruption, opening the project goes on.
+        """
+        current = Project.load(self.project.folder)
+        plan = replace(current.plan, pairs=self.planned() + pairs)
+        items, taken = len(self.items), {frozenset((one.left, one.right)) for one in self.pairs()}
+        free = items * (items - 1) // 2 - len(taken)
+        if not 1 <= pairs <= free:
+            raise StoreError(f"{items} items make {free} further pairs; got {pairs}")
+        self.project = replace(current, plan=plan)
+        self.project.save()
+        project, ids = self.project, self.items.ids
+        self.carry_out(lambda changes: changes.grow(project, ids))
+        self._update_controls()
+        return plan.pairs
+
+    def pause(self, paused: bool) -> None:
+        """Give annotators no further pairs, or continue; answers under way are still stored."""
+
+        def work(changes: Changes) -> None:
+            changes.set_setting("paused", "yes" if paused else "no")
+            changes.log("paused" if paused else "resumed")
+
+        self.carry_out(work)
 
     def check_items(self, *ids: str, place: str = "") -> None:
         """Raise StoreError if there is no item with one of these ids."""
@@ -153,17 +182,27 @@ class Store(StoreReader):
         """Add an annotator and reassign the open pairs; their token cannot be read again."""
         return self.add_annotators([name])[0]
 
-    def add_annotators(self, names: Sequence[str]) -> list[tuple[Annotator, str]]:
-        """Add several annotators, and reassign the open pairs once."""
-        return self.carry_out(lambda changes: changes.add_annotators(names), share_out=True)
+    def add_annotators(
+        self, names: Sequence[str], *, expires_at: str | None = None, quota: int | None = None
+    ) -> list[tuple[Annotator, str]]:
+        """Add several annotators, and reassign the open pairs once.
+
+        Their links work until ``expires_at`` (UTC, ISO 8601), and ``quota`` is the most pairs that
+        each of them is given.
+        """
+        return self.carry_out(
+            lambda changes: changes.add_annotators(names, expires_at, quota), share_out=True
+        )
 
     def retire(self, annotator_id: int) -> None:
         """End an annotator's part: their link is void, their open pairs go to the others."""
         self.carry_out(lambda changes: changes.retire(annotator_id), share_out=True)
 
-    def renew_token(self, annotator_id: int) -> str:
+    def renew_token(self, annotator_id: int, *, expires_at: str | None = None) -> str:
         """New token for an annotator, retired or not; the old link is void."""
-        return self.carry_out(lambda changes: changes.renew_token(annotator_id), share_out=True)
+        return self.carry_out(
+            lambda changes: changes.renew_token(annotator_id, expires_at), share_out=True
+        )
 
     def renew_supervisor_token(self) -> str:
         """New token for the supervisor; the old one is void."""
@@ -224,12 +263,17 @@ class Store(StoreReader):
         row = self.first(_TASK, annotator_id, pair)
         return None if row is None else Task(*row)
 
-    def submit(self, annotator_id: int, pair: int, answer: Answer) -> Future[Receipt]:
+    def submit(
+        self, annotator_id: int, pair: int, answer: Answer, *replaces: int | None
+    ) -> Future[Receipt]:
         """Store an answer. The future is resolved when it is on disk.
 
-        The same key again returns the first receipt; another key is a revision.
+        The same key again returns the first receipt; another key is a revision. With ``replaces``,
+        the id of the standing answer or None, it is refused if another answer stands.
         """
-        return self._submit(lambda changes: changes.record_answer(annotator_id, pair, answer))
+        return self._submit(
+            lambda changes: changes.record_answer(annotator_id, pair, answer, replaces)
+        )
 
     def undo(self, annotator_id: int, *, answer_id: int | None = None) -> Future[Task | None]:
         """Reopen the pair that an annotator answered last; the answer stays in the history.
@@ -271,17 +315,6 @@ class Store(StoreReader):
 
         return self._submit(work, who="practice")
 
-    def add_pairs(self, pairs: Iterable[tuple[str, str, float]]) -> list[int]:
-        """Add chosen pairs, each with its inclusion weight, and assign them; return their ids.
-
-        Raises StoreError if an item is unknown, or a pair exists already, in either direction.
-        """
-        chosen = list(pairs)
-        self.check_items(*(item for pair in chosen for item in pair[:2]))
-        return self.carry_out(
-            lambda changes: changes.add_pairs(chosen, "chosen"), who="model", share_out=True
-        )
-
     def carry_out(
         self, work: Callable[[Changes], T], *, who: str = "supervisor", share_out: bool = False
     ) -> T:
@@ -298,7 +331,7 @@ class Store(StoreReader):
             changes = Changes(connection, who)
             result = work(changes)
             if share_out:
-                changes.reassign(self.project.overlap, self.project.plan.seed)
+                changes.reassign(self.project)
             return result
 
         return self._writer.submit(work_and_reassign)

@@ -4,8 +4,7 @@ Only SQLite opens the file. On POSIX, closing *any* descriptor of a file drops a
 the process holds on it, so that reading, hashing, copying or flushing it here would leave the
 connections of this process without their locks, and other processes free to remove the log.
 
-``MIGRATIONS[k]`` takes a file from version k to k + 1; a new file is one of version 0 that
-takes all of them. Answers and changes are append-only: triggers refuse anything else.
+Answers and changes are append-only: triggers refuse anything else.
 """
 
 from __future__ import annotations
@@ -15,10 +14,10 @@ import os
 import sqlite3
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import msgspec
 
@@ -148,15 +147,9 @@ def parts_of(path: Path) -> list[Path]:
     return [path.with_name(path.name + ending) for ending in ("-wal", "-shm", "")]
 
 
-Migration: TypeAlias = Sequence[str]
-"""Statements that are executed in one transaction."""
-
 APPLICATION_ID = 0x70616972  # "pair", to tell our files from those of other programs
-
-MIGRATIONS: tuple[Migration, ...] = (
-    Path(__file__).with_name("schema_1.sql").read_text("utf-8").split("\n\n"),
-    ("ALTER TABLE answer ADD COLUMN level TEXT NOT NULL DEFAULT ''",),
-)
+VERSION = 1
+SCHEMA = Path(__file__).with_name("schema.sql").read_text("utf-8").split("\n\n")
 
 
 class _Connection(sqlite3.Connection):
@@ -245,30 +238,20 @@ def version_of(connection: sqlite3.Connection) -> int:
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
-def migrate(
-    connection: sqlite3.Connection, path: Path, migrations: Sequence[Migration] = MIGRATIONS
-) -> None:
-    """Bring a file to the current version, each step in one transaction.
-
-    A file with answers is copied to ``NAME.vK.sqlite`` first, K being its version. Raises
-    StoreError if the file is of a later version.
-    """
-    version, newest = version_of(connection), len(migrations)
-    if version > newest:
+def make_tables(connection: sqlite3.Connection, path: Path) -> None:
+    """Create the tables of a new file; StoreError if it is of another version."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        version = version_of(connection)
+        if version == 0:
+            for statement in SCHEMA:
+                connection.execute(statement)
+            connection.execute(f"PRAGMA user_version = {VERSION}")
+        connection.execute("COMMIT")
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
+    if version not in (0, VERSION):
         raise StoreError(
-            f"{path} has schema version {version}; this pairlearn knows versions up to {newest}: "
-            "upgrade pairlearn"
+            f"{path} has schema version {version}; this pairlearn reads version {VERSION}"
         )
-    if 0 < version < newest:
-        copy_file(connection, path.with_name(f"{path.stem}.v{version}{path.suffix}"))
-    for step in range(version, newest):
-        connection.execute("BEGIN IMMEDIATE")
-        try:
-            if version_of(connection) == step:  # unless another process was faster
-                for statement in migrations[step]:
-                    connection.execute(statement)
-                connection.execute(f"PRAGMA user_version = {step + 1}")
-            connection.execute("COMMIT")
-        except BaseException:
-            connection.execute("ROLLBACK")
-            raise

@@ -43,7 +43,7 @@ from pairlearn_studio.store_file import (
     find_damage,
     has_answers,
     make_file,
-    migrate,
+    make_tables,
     open_file,
     parts_of,
     to_file_error,
@@ -167,7 +167,7 @@ IDLE_SECONDS = 1.0
 
 
 class Writer:
-    """The thread that owns the writing connection to a file of answers, which it migrates."""
+    """The thread that owns the writing connection to a file of answers."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -175,7 +175,7 @@ class Writer:
             stack.enter_context(lock_answers(path.parent))
             self._connection = stack.enter_context(closing(connect(path, writer=True)))
             with file_errors(path):
-                migrate(self._connection, path)
+                make_tables(self._connection, path)
             self._held = stack.pop_all()
         self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self._snapshots = Snapshots(path)
@@ -311,7 +311,8 @@ def restore(project: Project, source: Path) -> Restored:
 
     In one transaction: a process killed in the middle leaves the answers as they were. Links
     stay as they are: one that was renewed or ended since the backup does not open again. Raises
-    StoreError if the project is being served or used, or the backup is not whole.
+    StoreError if the project is being served or used, or the backup is damaged or of another
+    project.
     """
     path = project.store_path
     if source.exists() and path.exists() and source.samefile(path):
@@ -325,6 +326,8 @@ def restore(project: Project, source: Path) -> Restored:
                 raise StoreError(f"{source} is empty: name another")
             if damage := find_damage(backup, "integrity_check"):
                 raise StoreFileError(f"{source} is damaged ({damage}): name another", damaged=True)
+            if Changes(backup, "restore").setting("project") not in (None, project.id):
+                raise StoreError(f"{source} is a backup of another project: name one of this one")
         replaced, readable = _set_aside(project)
         folder = Path(stack.enter_context(TemporaryDirectory(dir=project.folder)))
         stored = copy_file(backup, folder / path.name)["answer"]
@@ -334,7 +337,7 @@ def restore(project: Project, source: Path) -> Restored:
             present = stack.enter_context(closing(open_file(replaced)))
             links = changes.adopt_links(Changes(present, "restore"))
         if links:
-            changes.reassign(project.overlap, project.plan.seed)
+            changes.reassign(project)
         if not path.exists():
             make_file(path)
         with file_errors(path), closing(connect(path, writer=True)) as connection:

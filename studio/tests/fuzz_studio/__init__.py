@@ -9,7 +9,7 @@ import sqlite3
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 import numpy as np
@@ -20,14 +20,15 @@ from fuzz.table_files import CSV, rebuilt, written
 from pairlearn.io import TableError, read_pairs, write_pairs
 from pairlearn_studio.ask import AnswerCache, ModelError
 from pairlearn_studio.changes import Changes
-from pairlearn_studio.endpoint import Reply, TransientError, error_text, read_reply
+from pairlearn_studio.endpoint import Reply, Way, _read_choice, _read_completion
 from pairlearn_studio.exchange import Statement, _import, judgements_of, read_preferences
 from pairlearn_studio.items import Items
-from pairlearn_studio.judges import answer_shares
 from pairlearn_studio.label_studio import LabelStudioError, read_label_studio
+from pairlearn_studio.limits import SkippedError
+from pairlearn_studio.overview import AnswerColumns
 from pairlearn_studio.project import Plan, Project, ProjectError
 from pairlearn_studio.store import Store
-from pairlearn_studio.store_file import StoreError, migrate
+from pairlearn_studio.store_file import StoreError, make_tables
 
 
 def keys(*names: str) -> list[bytes]:
@@ -79,21 +80,21 @@ def answers(data: bytes) -> Any:
             raise Broken("a file that was refused has changed") from error
         return str(error)
     store.close()
-    migrated = listing(place)  # a file of the first version is brought to the present one
+    opened = listing(place)  # a new file has its tables now
     with Store.open(project) as store:
         try:
             found = everything(store)
         except StoreError as error:
             named(error, project)
             return str(error)
-    if listing(place) != migrated:
+    if listing(place) != opened:
         raise Broken("reading has changed the file")
     return found
 
 
 def everything(store: Store) -> list[Any]:
     found: list[Any] = [store.annotators(), store.pairs(), store.answers(), store.answers(False)]
-    found += [store.history(), store.overview()]
+    found += [store.history(), store.overview(AnswerColumns(store.answers()))]
     for one in store.annotators():
         found += [store.next_task(one.id), store.progress(one.id)]
     return found
@@ -178,7 +179,7 @@ def imported(rows: list[Statement]) -> None:
 @cache
 def empty_store() -> sqlite3.Connection:
     connection = sqlite3.connect(":memory:", isolation_level=None)
-    migrate(connection, Path("memory"))
+    make_tables(connection, Path("memory"))
     return connection
 
 
@@ -195,23 +196,24 @@ ANSWERS = {"yes": ("yes",), "no": ("no",)}
     json_mutation,
 )  # fmt: skip
 def model_reply(data: bytes) -> Any:
-    message, code = error_text(data)
-    if len(message) > 300 or len(code) > 300 or not (message + code).isprintable():
-        raise Broken(f"not fit for a terminal: {message!r:.400}, {code!r:.400}")
     try:
-        reply = read_reply(data)
-    except (TransientError, ModelError) as error:
+        completion, usage = _read_completion(data)
+    except SkippedError as error:
         if len(str(error)) > 600:
             raise Broken(f"a message of {len(str(error))} characters") from error
         return str(error)
-    if not all(0 <= share <= 1 for _, share in reply.tokens):
-        raise Broken(f"probabilities {reply.tokens}")
-    stored = json.loads(json.dumps(msgspec.to_builtins(reply)))
-    same(msgspec.convert(stored, Reply), reply, "written and read")
-    shares, mass = answer_shares(reply.tokens, ANSWERS)
-    if not (0 <= mass <= 1 and math.isclose(sum(shares.values()), 1 if mass else 0, abs_tol=1e-9)):
-        raise Broken(f"shares {shares}, mass {mass}")
-    return reply
+    if usage is not None and min(usage) < 0:
+        raise Broken(f"tokens {usage}")
+    replies = [_read_choice(completion.choices[0], way, ANSWERS) for way in get_args(Way)]
+    for reply in replies:
+        stored = json.loads(json.dumps(msgspec.to_builtins(reply)))
+        same(msgspec.convert(stored, Reply), reply, "written and read")
+        total = math.fsum(reply.shares.values())
+        if not (0 <= reply.mass <= 1 and math.isclose(total, bool(reply.mass), abs_tol=1e-9)):
+            raise Broken(f"{reply}")
+        if len(reply.skipped) > 600 or len(reply.text) > 80:
+            raise Broken(f"a long text: {reply!s:.400}")
+    return replies
 
 
 # ---- win probabilities -------------------------------------------------------------------------

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pairlearn.cli.command import Command, Output, new_app
 from pairlearn.cli.options import Json, Seed, argument, option, parse_names
-from pairlearn_studio.cli import ask, exchange, serve
+from pairlearn_studio.cli import ask, exchange, serve, steer
 from pairlearn_studio.cli.exchange import ProjectFolder, opened
-from pairlearn_studio.cli.serve import NOT_RANDOM
 
 if TYPE_CHECKING:
     from pairlearn_studio import Store
@@ -40,17 +39,17 @@ def init(
         Literal["table", "image", "text"] | None,
         option("Kind of the items, if a folder has several."),
     ] = None,
-    mode: Annotated[
-        Literal["uniform", "information"],
-        option(
-            "uniform: random pairs; information: pairs that a quick model of the items' features "
-            "expects to learn from, with weights that correct for the choice."
-        ),
-    ] = "uniform",
     overlap: Annotated[int, option("Annotators of each pair.", min=1)] = 1,
-    title: Annotated[str, option("Title of the pages.")] = "Which pairs are alike?",
-    positive: Annotated[str, option("Name of the positive class.")] = "positive",
-    negative: Annotated[str, option("Name of the negative class.")] = "negative",
+    models_count: Annotated[
+        bool,
+        option(
+            "Count models among these annotators. By default people judge every pair.",
+            "--models-count",
+        ),
+    ] = False,
+    title: Annotated[str, option("Title of the pages.", default="the names of the classes")] = "",
+    positive: Annotated[str, option("Name of the positive class.", default="positive")] = "",
+    negative: Annotated[str, option("Name of the negative class.", default="negative")] = "",
     question_similarity: Annotated[
         str, option("The question in the annotator's words.", default=False)
     ] = "",
@@ -104,7 +103,7 @@ def init(
     """  # noqa: D301
     from pairlearn_studio import Store
     from pairlearn_studio.changes import check_name
-    from pairlearn_studio.creating import create_project, describe_fit
+    from pairlearn_studio.creating import create_project, describe_fit, files_left_out
 
     names, address = parse_names(annotators), _check_address(address)
     for name in names:
@@ -112,8 +111,8 @@ def init(
         if names.count(name) > 1:
             raise ValueError(f"--annotators names {name!r} twice: give everybody one name")
     made, token = create_project(
-        project, items, kind=kind, pairs=pairs, seed=seed, mode=mode, overlap=overlap,
-        title=title, positive_name=positive, negative_name=negative,
+        project, items, kind=kind, pairs=pairs, seed=seed, overlap=overlap,
+        models_count=models_count, title=title, positive_name=positive, negative_name=negative,
         question_similarity=question_similarity, question_difference=question_difference,
         help=help_text, columns=tuple(parse_names(columns)), answers=answers, hide_ids=hide_ids,
         positive_means=positive_means, negative_means=negative_means, qualify=qualify,
@@ -122,6 +121,7 @@ def init(
     with Store.open(made) as store:
         added = store.add_annotators(names) if names else []
         count = len(store.items)
+    address = f"{address}/{made.folder.resolve().name}"
     links = {who.name: f"{address}/a/{key}" for who, key in added}
     data = {
         "project": str(made.folder),
@@ -141,7 +141,16 @@ def init(
         "keep these links, they are shown once; `pairlearn annotate serve` opens the app",
         data["fit"],
     ]
-    return Output(data, text, warnings=[NOT_RANDOM] if mode == "information" else [])
+    warnings: list[str] = []
+    if not (made.positive_means and made.negative_means):
+        warnings.append(
+            "the classes have no definitions: give --positive-means and --negative-means, "
+            f"or write them into {made.path}"
+        )
+    if others := files_left_out(items, made):
+        listed = ", ".join(f"{number} {suffix}" for suffix, number in others.items())
+        warnings.append(f"files in {items} that are no items of kind {made.kind}: {listed}")
+    return Output(data, text, warnings=warnings)
 
 
 @app.command(cls=Command)
@@ -151,12 +160,21 @@ def link(
     *,
     renew: Annotated[bool, option("New links for existing annotators.", "--renew")] = False,
     supervisor: Annotated[bool, option("A new link for the supervisor.", "--supervisor")] = False,
+    days: Annotated[
+        float | None,
+        option("Days after which the links of annotators end.", default="never", min=0),
+    ] = None,
+    quota: Annotated[
+        int | None,
+        option("Most pairs that each new annotator judges.", default="no limit", min=1),
+    ] = None,
     address: Annotated[str | None, option("URL of the app.", default="where it is served")] = None,
     as_json: Json = False,
 ) -> Output:
     """Add annotators and print their links; each is shown once.
 
-    Links begin with the address at which the project is served, or was last served.
+    Links begin with the address at which the project is served, or was last served. They end
+    when they are renewed, with `retire`, or after --days.
 
     For example:
       pairlearn annotate link pumps ann bob
@@ -165,18 +183,22 @@ def link(
 
     Exit codes: 0 done, 2 wrong request or unusable file.
     """
+    from pairlearn_studio.changes import utc_time
     from pairlearn_studio.writer import served_at
 
     if not names and not supervisor:
         raise ValueError("give names of annotators, or --supervisor")
-    address = _check_address(address or served_at(project) or ADDRESS)
+    folder = project.resolve().name
+    address = served_at(project) if address is None else f"{_check_address(address)}/{folder}"
+    address = address or f"{ADDRESS}/{folder}"
+    expires_at = None if days is None else utc_time(days)
     links = {}
     with opened(project) as store:
         if names and renew:
             for who in [_find(store, name) for name in names]:
-                links[who.name] = f"{address}/a/{store.renew_token(who.id)}"
+                links[who.name] = f"{address}/a/{store.renew_token(who.id, expires_at=expires_at)}"
         elif names:
-            for who, token in store.add_annotators(names):
+            for who, token in store.add_annotators(names, expires_at=expires_at, quota=quota):
                 links[who.name] = f"{address}/a/{token}"
         if supervisor:
             links["supervisor"] = f"{address}/s/{store.renew_supervisor_token()}"
@@ -258,7 +280,9 @@ def status(
     *,
     as_json: Json = False,
 ) -> Output:
-    """Show the progress of a project, and how its annotators work.
+    """Show the progress of a project, how its annotators work, and the stored forecast.
+
+    The forecast and how annotators answer are learnt while the project is served.
 
     For example:
       pairlearn annotate status pumps
@@ -266,46 +290,73 @@ def status(
 
     Exit codes: 0 done, 2 wrong request or unusable file.
     """
-    from pairlearn_studio.overview import AnswerColumns
+    from pairlearn.annotators.annotator import in_words
+    from pairlearn_studio.overview import AnswerColumns, krippendorff_alpha
+    from pairlearn_studio.stored_forecast import read_forecast
 
     with opened(project) as store:
-        rows, pairs, answers = store.overview(), store.pairs(), store.answers()
+        pairs, answers, mixed_in = store.pairs(), store.answers(), store.mixed_in
+        columns, forecast = AnswerColumns(answers), read_forecast(store.project.folder)
+        planned = [answer for answer in answers if answer.pair not in mixed_in]
+        manners = forecast.get("manners", {})
+        rows = [
+            replace(row, words=in_words(phrases) or "–", doubt=doubt)
+            for row in store.overview(columns)
+            for phrases, doubt in [manners.get(row.annotator.name, ([], False))]
+        ]
         data: dict[str, Any] = {
             "title": store.project.title,
             "kind": store.project.kind,
             "items": len(store.items),
-            "pairs": len({pair.id for pair in pairs} - store.mixed_in),
+            "pairs": len({pair.id for pair in pairs} - mixed_in),
             "overlap": store.project.overlap,
-            "mode": store.project.plan.mode,
+            "paused": store.paused,
             "answers": len(answers),
             "cant_say": sum(answer.cant_say for answer in answers),
-            "infeasible": int(AnswerColumns(answers).infeasible_rows.sum()),
-            "pairs_answered": len(
-                {answer.pair for answer in answers if answer.right} - store.mixed_in
-            ),
+            "infeasible": int(columns.infeasible_rows.sum()),
+            "pairs_answered": len({answer.pair for answer in answers if answer.right} - mixed_in),
             "annotators": rows,
-            "quality": store.quality(),
+            "quality": store.quality(answers),
+            "alpha": {
+                name: krippendorff_alpha(planned, name) for name in ("similarity", "difference")
+            },
+            "forecast": forecast.get("without") or forecast.get("everybody"),
+            "forecast_is_current": forecast.get("latest") == store.latest(),
         }
     line = (
         "{title}: {answers:,} answers to {pairs_answered:,} of {pairs:,} pairs of {items:,} items, "
         "{cant_say:,} can't say, {infeasible:,} infeasible"
     )
-    text = [line.format(**data), *([_overview(rows)] if rows else [])]
-    constant = {row.annotator.name for row in rows if "one answer to everything" in row.words}
+    text = [line.format(**data) + ("; paused" if data["paused"] else "")]
+    text += [_overview(rows)] if rows else []
     for name, quality in data["quality"].items():
-        # The column about how they answer says that all are the same.
-        flags = [flag for flag in quality.flags if name not in constant or "the same" not in flag]
         counts = [
             f"{number} of {of} {what}"
             for number, of, what in (
                 (quality.right, quality.known, "known pairs right"),
                 (quality.agree, quality.repeats, "repeated pairs answered alike"),
             )
-            if of and not any(what in flag for flag in flags)
+            if of and not any(what in flag for flag in quality.flags)
         ]
-        if notes := [*counts, *flags]:
+        if notes := [*counts, *quality.flags]:
             text.append(f"{name}: {'; '.join(notes)}")
+    if (alpha := data["alpha"]["difference"]) == alpha:
+        text.append(f"agreement on shared pairs: Krippendorff's alpha {alpha:.2f} for c")
+    if outlook := data["forecast"]:
+        text.append(_outlook(outlook, data["forecast_is_current"]))
     return Output(data, text)
+
+
+def _outlook(outlook: dict[str, Any], current: bool) -> str:
+    """The stored forecast as a line."""
+    if "needs" in outlook:
+        return f"forecast: {outlook['needs']}"
+    value, low, high = outlook["now"]
+    return (
+        f"forecast{'' if current else ' (of an earlier state)'}: accuracy {value:.2f} "
+        f"({low:.2f} to {high:.2f}) with {outlook['pairs']} pairs; the next 50 add "
+        f"{100 * outlook['gain']:+.1f} points"
+    )
 
 
 def _overview(rows: list[AnnotatorOverview]) -> Any:
@@ -348,5 +399,5 @@ def _find(store: Store, name: str) -> Annotator:
     return annotators[name]
 
 
-for part in (serve, exchange, ask):
+for part in (serve, steer, exchange, ask):
     app.add_typer(part.app)

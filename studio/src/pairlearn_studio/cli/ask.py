@@ -36,8 +36,11 @@ class Asking:
     model_name: str | None
     key_env: str | None
     per: Literal["pair", "item"]
+    one_order: bool
+    way: Literal["logprobs", "stated", "samples"] | None
+    samples: int
+    answer_tokens: int
     least_mass: float
-    alternatives: int
     timeout: float
     retries: int
     plain_http: bool
@@ -61,8 +64,8 @@ class Asking:
             raise ValueError(f"--key-env {self.key_env}: no such variable, or it is empty")
         return ChatEndpoint(
             str(self.endpoint), str(self.model_name), cache, key=key, plain_http=self.plain_http,
-            pace=pace, budget=budget, timeout=self.timeout, retries=self.retries,
-            alternatives=self.alternatives,
+            pace=pace, budget=budget, timeout=self.timeout, retries=self.retries, way=self.way,
+            samples=self.samples, answer_tokens=self.answer_tokens,
         )  # fmt: skip
 
     def judge(
@@ -75,12 +78,14 @@ class Asking:
         model: Any
         if endpoint is not None:
             chat_model = ask.chat_pair_model if by_pair else ask.chat_item_model
-            model = chat_model(endpoint, ask.Wording.of(store.project), self.least_mass)
+            model = chat_model(endpoint, ask.Wording.of(store.project, view), self.least_mass)
         else:
             function = ask.find_function(str(self.model))
             model = (ask.pair_model if by_pair else ask.item_model)(function)
             model = _limited(model, budget, pace)
-        return (ask.by_pairs if by_pair else ask.by_items)(model, view)
+        if by_pair:
+            return ask.by_pairs(model, view, both_orders=not self.one_order)
+        return ask.by_items(model, view)
 
 
 @app.command(cls=Command)
@@ -95,12 +100,33 @@ def ask(
     key_env: Annotated[str | None, option("Environment variable with the endpoint's key.")] = None,
     per: Annotated[
         Literal["pair", "item"],
-        option("Ask about each pair, in both orders; or about each item once: costs less."),
+        option("Ask about each pair, in both orders; or about each item once, which costs less."),
     ] = "pair",
+    one_order: Annotated[
+        bool,
+        option(
+            "Ask about each pair in one order only: half the cost, and the position bias stays.",
+            "--one-order",
+        ),
+    ] = False,
+    way: Annotated[
+        Literal["logprobs", "stated", "samples"] | None,
+        option(
+            "How answers are read: from the probabilities of tokens, from probabilities that the "
+            "model states, or from several samples.",
+            default="the first that works",
+        ),
+    ] = None,
+    samples: Annotated[
+        int, option("Replies to each question, if answers are read from samples.", min=1, max=100)
+    ] = 5,
+    answer_tokens: Annotated[
+        int, option("Most tokens of a reply that is not one word, thinking included.", min=1)
+    ] = 2000,
     least_mass: Annotated[
-        float, option("Below this probability of recognised answers: “can't say”.")
+        float,
+        option("Below this probability of recognised answers, a pair is skipped.", min=0, max=1),
     ] = 0.5,
-    alternatives: Annotated[int, option("Alternative tokens to request (top_logprobs).")] = 20,
     timeout: Annotated[float, option("Seconds for one request.")] = 60.0,
     retries: Annotated[int, option("How often a failed request is sent again.", min=0, max=20)] = 4,
     plain_http: Annotated[
@@ -108,7 +134,9 @@ def ask(
     ] = False,
     name: Annotated[str | None, option("Name of the annotator.", default="the model's")] = None,
     pairs: Annotated[int | None, option("Pairs to judge in this run, at most.", min=1)] = None,
-    max_requests: Annotated[int | None, option("Requests in this run, at most.", min=0)] = None,
+    max_requests: Annotated[
+        int | None, option("Requests in this run, at most, without those sent again.", min=0)
+    ] = None,
     max_cost: Annotated[
         float | None, option("Cost of this run, at most; needs prices.", min=0)
     ] = None,
@@ -129,7 +157,9 @@ def ask(
     """Have a model judge the pairs of a project, as one of its annotators.
 
     Items are sent to the endpoint. Run again after an interruption or a limit: judgements
-    are kept, and no question that an endpoint answered is asked again.
+    are kept, and no question that an endpoint answered is asked again. A pair that the model
+    refuses or whose answer is not understood is skipped and listed. People still judge every
+    pair, unless the project counts models (init --models-count).
 
     A function judges pairs or, with --per item, items. None means “can't say”.
       f(left, right) -> (similarity, difference)
@@ -149,14 +179,14 @@ def ask(
         --endpoint https://api.example.com/v1 --key-env API_KEY --per item \\
         --rpm 60 --max-cost 2 --price-in 0.15 --price-out 0.6
 
-    Exit codes: 0 all judged, 1 the model failed, 2 wrong request or unusable file, 3 a limit
-    was reached.
+    Exit codes: 0 all judged or skipped, 1 the model failed, 2 wrong request or unusable file,
+    3 a limit was reached.
     """  # noqa: D301
     from pairlearn_studio.ask import AnswerCache, Budget, Pace, Seat, fill
 
     asking = Asking(
-        model, endpoint, model_name, key_env, per, least_mass, alternatives, timeout, retries,
-        plain_http,
+        model, endpoint, model_name, key_env, per, one_order, way, samples, answer_tokens,
+        least_mass, timeout, retries, plain_http,
     )  # fmt: skip
     asking.check()
     budget = Budget(
@@ -175,14 +205,16 @@ def ask(
         chosen = open_pairs if pairs is None else open_pairs[:pairs]
         with bar("judging", len(chosen)) as progress:
             filled = fill(
-                chosen, judge, seat.keep, concurrent=concurrent or (4 if chat else 1),
+                chosen, judge, seat.keep, seat.skip,
+                concurrent=concurrent or (4 if chat else 1), proven=seat.proven,
                 stop=pace.stop, progress=progress or (lambda done: None),
             )  # fmt: skip
     report = {
         "annotator": who,
         "per": asking.per,
+        "way": None if chat is None else chat.way,
         **filled.summary(),
-        "left": len(open_pairs) - len(filled.judgements),
+        "left": len(open_pairs) - filled.done,
         "requests": budget.requests,
         "cached": 0 if chat is None else chat.cached,
         "retried": 0 if chat is None else chat.retried,
@@ -209,16 +241,24 @@ def _limited(model: Callable[..., Any], budget: Budget, pace: Pace) -> Callable[
 
 
 def _summary(report: dict[str, Any]) -> str:
-    line = "{annotator}: {judged:,} pairs judged, {cant_say:,} “can't say”, {left:,} left"
-    if report["position_bias"] is not None:
+    skipped, orders = report["skipped"], report["orders"]
+    line = (
+        f"{{annotator}}: {{judged:,}} pairs judged, {{cant_say:,}} “can't say”, {len(skipped):,} "
+        "skipped, {left:,} left"
+    )
+    if report["way"]:
+        line += "; answers read from {way}"
+    if orders:
         line += (
-            "\n  position bias {position_bias:+.3f} towards the second item, averaged out; "
-            "{infeasible:,} infeasible"
-        )
+            "\n  {agreement:.0%} of {pairs:,} pairs judged alike in both orders; position bias "
+            "{bias:+.3f} ± {standard_error:.3f} towards the second item (p = {p_value:.2g}), "
+            "averaged out"
+        ).format(**orders)
     line += (
-        "\n  {requests:,} requests, {cached:,} answers from disk, {retried:,} sent again, "
-        "cost {cost:.4g}"
+        "\n  {infeasible:,} infeasible; {requests:,} requests, {cached:,} answers from disk, "
+        "{retried:,} sent again, cost {cost:.4g}"
     )
     if report["stopped"]:
         line += "\n  stopped: {stopped}; the same command goes on from here"
-    return line.format(**report)
+    lines = [f"\n  skipped {one['left']}, {one['right']}: {one['reason']}" for one in skipped]
+    return line.format(**report) + "".join(lines)

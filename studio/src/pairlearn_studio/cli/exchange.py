@@ -62,10 +62,6 @@ def export(
     without: Annotated[
         str, option("Annotators whose answers are left out, such as ann,bob.", default=False)
     ] = "",
-    weights: Annotated[
-        bool | None,
-        option("Inclusion weights.", "--weights/--no-weights", default="where they differ"),
-    ] = None,
     force: Force = False,
     as_json: Json = False,
 ) -> Output:
@@ -97,16 +93,12 @@ def export(
         asked, levels, author = store.project.answers, store.project.levels, store.adjudicator
     kept = _without(stored, without)
     answers = exchange.settled(kept, author)
-    uneven = any(abs(answer.weight - 1) > 1e-9 for answer in answers)
-    weighted = uneven if weights is None else weights
-    exported = exchange.export_table(answers, aggregate, weights=weighted)
+    exported = exchange.export_table(answers, aggregate)
     if as_lines:
         with replacing(out) as part, part.open("wb") as file:
             file.writelines(exchange.answer_lines(kept, asked, author))
     else:
         exported.write(out)
-    if uneven and not weighted:
-        typer.echo("warning: these pairs were not drawn at random; weights are left out", err=True)
     people = people_of(answers if aggregate else [])
     data: dict[str, Any] = {
         "file": str(out),
@@ -114,7 +106,6 @@ def export(
         "cant_say": exported.cant_say,
         "undecided": exported.undecided,
         "infeasible": exported.infeasible,
-        "weights": weighted,
         "reliability": people.reliability() if aggregate == "reliability" else {},
         "mixed_in": mixed_in,
         "overruled": len(kept) - len(answers),
@@ -159,10 +150,11 @@ def _doubts(people: People, rule: str | None) -> Iterator[str]:
     named = {name for finding in people.findings for name in finding.names}
     names = sorted(people.doubted - named)
     if names and rule != "reliability":
-        words = "; ".join(f"{name}: {people.annotators.describe(name)}" for name in names)
+        described = "; ".join(f"{name}: {people.annotators.describe(name)}" for name in names)
         yield (
-            f"{words}. The {rule} counts these answers like all others: --aggregate reliability "
-            f"counts them less, --without {shlex.quote(','.join(names))} leaves them out"
+            f"{described}. The {rule} counts these answers like all others: "
+            "--aggregate reliability counts them less, "
+            f"--without {shlex.quote(','.join(names))} leaves them out"
         )
 
 

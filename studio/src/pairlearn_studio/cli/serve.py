@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import webbrowser
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -16,37 +17,49 @@ from pairlearn.extras import missing_extra
 app = new_app()
 Port = Annotated[int, option("Port to listen at.", min=1, max=65535)]
 
-NOT_RANDOM = (
-    "pairs are chosen by a model, not at random: estimates need the inclusion weights, "
-    "which `pairlearn annotate export` writes"
-)
-
 
 @app.command(cls=Command)
 def serve(
-    projects: Annotated[
-        list[Path], argument("Folders; of several, each is served below its own name.")
-    ],
+    projects: Annotated[list[Path], argument("Folders; each is served below its own name.")],
     *,
     host: Annotated[str, option("Address to listen at.")] = "127.0.0.1",
     port: Port = 8337,
     public: Annotated[
-        bool, option("Let other machines reach it; links stay secret.", "--public")
+        bool,
+        option(
+            "Let other machines reach it; links stay secret. A public address needs a proxy.",
+            "--public",
+        ),
     ] = False,
     url: Annotated[
         str | None,
         option(
-            "Address that people use, such as https://studio.example.", default="where it listens"
+            "Address that people use, such as https://studio.example or, below a path, "
+            "https://example.org/studio.",
+            default="where it listens",
         ),
     ] = None,
     webhook: Annotated[
         str | None,
         option("Address that is sent a JSON object when all pairs of a project are answered."),
     ] = None,
+    webhook_key_env: Annotated[
+        str | None,
+        option("Environment variable with the key that signs what the webhook is sent."),
+    ] = None,
+    trusted_proxy: Annotated[
+        list[str] | None,
+        option("Address of a proxy whose X-Forwarded-For is believed; may be given several times."),
+    ] = None,
+    log_level: Annotated[
+        Literal["debug", "info", "warning", "error"],
+        option("Least level that is logged; info logs requests."),
+    ] = "warning",
+    log_json: Annotated[bool, option("Log lines of JSON.", "--log-json")] = False,
     show: Annotated[
         bool,
         option(
-            "Also print links that are valid until the server ends, and open the supervisor's.",
+            "Also print temporary links, which end with the server, and open the supervisor's.",
             "--open",
         ),
     ] = False,
@@ -68,16 +81,16 @@ def serve(
 
     run = _server()
     loaded = [Project.load(folder) for folder in projects]
-    if any(project.plan.mode == "information" for project in loaded):
-        typer.echo(f"warning: {NOT_RANDOM}", err=True)
+    key = "" if webhook_key_env is None else os.environ.get(webhook_key_env, "")
+    if webhook_key_env is not None and not key:
+        raise ValueError(f"--webhook-key-env {webhook_key_env}: no such variable, or it is empty")
 
     def ready(address: str) -> None:
         for project in loaded:
-            path = f"/{project.folder.resolve().name}" if len(loaded) > 1 else ""
-            typer.echo(f"{project.title}: {address}{path}", err=True)
+            typer.echo(f"{project.title}: {address}/{project.folder.resolve().name}", err=True)
         typer.echo(
-            "  everybody has a link of their own: `pairlearn annotate link PROJECT NAME` makes it, "
-            "and --renew another one in its place; end with Ctrl-C",
+            "  each annotator has their own link: `pairlearn annotate link PROJECT NAME` makes it, "
+            "and --renew replaces it; end with Ctrl-C",
             err=True,
         )
 
@@ -86,7 +99,8 @@ def serve(
         webbrowser.open(next(iter(links.values())))  # the supervisor's
 
     run(
-        projects, host, port, public=public, url=url, webhook=webhook, ready=ready,
+        projects, host, port, public=public, url=url, webhook=webhook, webhook_key=key,
+        trusted_proxies=trusted_proxy or (), log_level=log_level, log_json=log_json, ready=ready,
         invite=invite if show else None,
     )  # fmt: skip
 
@@ -134,6 +148,6 @@ def demo(
         typer.echo(f"the project is in {project}; end with Ctrl-C", err=True)
         _print_links(links)
         if show:
-            webbrowser.open(links["you"])
+            webbrowser.open(next(link for name, link in links.items() if name.endswith(" you")))
 
     run(project, port=port, invite=invite)

@@ -7,6 +7,8 @@ page would send are refused.
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import hmac
 import inspect
 import json
 import math
@@ -24,8 +26,10 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from pairlearn_studio.changes import AnsweredError
 from pairlearn_studio.items import Items, ItemView, read_image
 from pairlearn_studio.project import Project, ProjectError
+from pairlearn_studio.reader import THEIRS
 from pairlearn_studio.records import Annotator, Answer, Known, StoredAnswer, Task
 from pairlearn_studio.server.security import LOG, Buckets, Denied, Sessions
 from pairlearn_studio.stopping import Forecast
@@ -35,6 +39,9 @@ from pairlearn_studio.store_file import StoreError, StoreFileError
 LONGEST_SECONDS = 86_400.0
 """A pair left open overnight takes less than a day: more is a broken clock."""
 LARGEST_IMAGE = 32 * 1024 * 1024
+MOST_OWN = 200
+"""Latest answers that annotators can look at and change."""
+STANDING_OF = "SELECT x.* FROM assignment a JOIN answer x ON x.id = a.answer WHERE a.annotator = ?"
 
 Form = TypeVar("Form", bound=msgspec.Struct)
 Row = Annotated[int, msgspec.Meta(ge=0, lt=2**53)]
@@ -67,12 +74,13 @@ class JudgementForm(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 
 
 class AnswerForm(JudgementForm):
-    """An answer to a pair."""
+    """An answer to a pair; ``replaces`` is the number of the answer that it revises, if any."""
 
     pair: Row
     key: Annotated[str, msgspec.Meta(pattern=r"\A[A-Za-z0-9_-]{8,64}\Z")]
     note: str = ""
     seconds: Annotated[float, msgspec.Meta(ge=0, le=1e12)] | None = None
+    replaces: Row | None = None
 
 
 class UndoForm(msgspec.Struct, forbid_unknown_fields=True):
@@ -114,7 +122,12 @@ class Studio:
     """
 
     def __init__(
-        self, project: Project, https: bool, requests_per_second: float, webhook: str | None
+        self,
+        project: Project,
+        https: bool,
+        requests_per_second: float,
+        webhook: str | None,
+        webhook_key: str = "",
     ) -> None:
         items = Items.open(project)
         self.project, self.store = project, Store.open(project)
@@ -123,9 +136,17 @@ class Studio:
         self.requests = Buckets(requests_per_second, 3 * requests_per_second)
         self.failures = Buckets(per_second=1, burst=20)
         self.forecast = Forecast(self.project.folder)
-        self.webhook, self.outage = webhook, False
+        self.webhook, self.webhook_key, self.outage = webhook, webhook_key.encode(), False
         self.ready = set[int]()
         self.page: tuple[Any, dict[str, Any]] | None = None
+
+    def is_working(self) -> bool:
+        """Whether answers can be read and stored now."""
+        try:
+            self.store.carry_out(lambda changes: changes.rows("DELETE FROM setting WHERE 0"))
+        except (StoreError, OSError):
+            return False
+        return self.store.latest() > 0
 
     def close(self) -> None:
         """Stop the forecast and close the store."""
@@ -168,8 +189,6 @@ class Call:
     path: str
     handler: Handler
     form: type[msgspec.Struct] | None
-    query: str
-    media: str
     completes: bool
 
     async def endpoint(self, request: Request) -> Response:
@@ -198,23 +217,66 @@ CALLS: list[Call] = []
 def call(
     path: str,
     form: type[msgspec.Struct] | None = None,
-    query: str = "",
-    media: str = "application/json",
     completes: bool = False,
 ) -> Callable[[Handler], Handler]:
     """Serve a path by the decorated function."""
 
     def register(handler: Handler) -> Handler:
-        CALLS.append(Call(path, handler, form, query, media, completes))
+        CALLS.append(Call(path, handler, form, completes))
         return handler
 
     return register
 
 
 @call(f"{ANNOTATOR}/api/task")
-async def get_task(studio: Studio, who: Annotator, _: Request) -> Reply:
-    """The pair to judge now."""
-    return _state(studio, who)
+async def get_task(studio: Studio, who: Annotator, request: Request) -> Reply:
+    """The pair to judge now, or one of the sender's pairs, with the standing answer to it."""
+    state = _state(studio, who)
+    if (text := request.query_params.get("pair")) is not None:
+        pair = _pair_number(text)
+        standing = studio.store.find_answers(THEIRS, who.id, pair)
+        task = studio.store.task(who.id, pair)
+        if task is None or not standing:
+            raise HTTPException(404, "this pair is not yours to judge")
+        answer = msgspec.to_builtins(vars(standing[0]))
+        names = ("id", "level", "similarity", "difference", "cant_say", "note")
+        state["task"] = vars(task) | ends_of(studio, task)
+        state["task"]["answer"] = {name: answer[name] for name in names}
+    return state
+
+
+@call(f"{ANNOTATOR}/api/answers")
+async def get_own_answers(studio: Studio, who: Annotator, _: Request) -> Reply:
+    """The sender's standing answers, the latest first."""
+    answers = studio.store.find_answers(f"({STANDING_OF}) x", who.id)[::-1][:MOST_OWN]
+    return {
+        "answers": [
+            {
+                "pair": answer.pair,
+                "answer": answer_words(studio.project, answer),
+                "at": answer.at,
+                "note": answer.note,
+            }
+            | ends_of(studio, answer, longest=200)
+            for answer in answers
+        ]
+    }
+
+
+def answer_words(project: Project, answer: StoredAnswer) -> str:
+    """An answer in words, as the page has them."""
+    if answer.cant_say:
+        return project.words("Skipped")
+    if answer.level:
+        return project.level_words(answer.level)
+    s, c = (math.nan if number is None else number for number in answer.numbers)
+    return f"s = {s:.0%}, c = {c:+.0%}".replace("-", "−").replace("+nan%", "–").replace("nan%", "–")
+
+
+def _pair_number(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or len(text) > 15:
+        raise FormError("pair must be a whole number")
+    return int(text)
 
 
 @call(f"{ANNOTATOR}/api/answer", AnswerForm, completes=True)
@@ -227,9 +289,12 @@ async def post_answer(studio: Studio, who: Annotator, form: AnswerForm) -> Reply
     seconds = min(form.seconds or 0.0, LONGEST_SECONDS)
     answer = form.answer(studio.project, note=note.strip(), seconds=seconds, key=form.key)
     try:
-        receipt = await asyncio.wrap_future(studio.store.submit(who.id, form.pair, answer))
+        stored = studio.store.submit(who.id, form.pair, answer, form.replaces)
+        receipt = await asyncio.wrap_future(stored)
     except StoreFileError:
         raise
+    except AnsweredError as error:
+        raise HTTPException(409, str(error)) from None
     except StoreError:
         if studio.store.task(who.id, form.pair) is None:
             raise HTTPException(404, "this pair is not yours to judge") from None
@@ -251,10 +316,15 @@ def notify_completion(studio: Studio) -> None:
         "title": studio.project.title,
         "answers": len(studio.store.answers()),
     }
+    content, headers = json.dumps(body).encode(), {"Content-Type": "application/json"}
+    if studio.webhook_key:
+        digest = hmac.new(studio.webhook_key, content, hashlib.sha256).hexdigest()
+        headers["X-Pairlearn-Signature"] = f"sha256={digest}"
+    sent: dict[str, Any] = {"content": content, "headers": headers, "timeout": 10}
     for wait in (1.0, 5.0, None):
         try:
             # The body of the reply is not read: it could be of any length.
-            with httpx2.stream("POST", studio.webhook, json=body, timeout=10) as reply:
+            with httpx2.stream("POST", studio.webhook, **sent) as reply:
                 reply.raise_for_status()
             return
         except (httpx2.HTTPError, httpx2.InvalidURL, OSError, ValueError) as error:
@@ -281,18 +351,16 @@ async def post_undo(studio: Studio, who: Annotator, form: UndoForm) -> Reply:
     return {"undone": undone is not None} | _state(studio, who)
 
 
-@call(f"{ANNOTATOR}/api/ahead", query="pair")
+@call(f"{ANNOTATOR}/api/ahead")
 async def get_ahead(studio: Studio, who: Annotator, request: Request) -> Reply:
     """The items most likely shown after ``pair``, so that the page can preload their pictures."""
-    pair = request.query_params.get("pair", "")
-    if not pair.isascii() or not pair.isdigit() or len(pair) > 15:
-        raise FormError("pair must be a whole number")
-    task = studio.store.next_task(who.id, after=int(pair))
+    pair = _pair_number(request.query_params.get("pair", ""))
+    task = studio.store.next_task(who.id, after=pair)
     return {"ahead": [] if task is None else [*ends_of(studio, task).values()]}
 
 
-@call("/image", query="item", media="image/*")
-@call(f"{ANNOTATOR}/image", query="item", media="image/*")
+@call("/image")
+@call(f"{ANNOTATOR}/image")
 def get_image(studio: Studio, _: Annotator, request: Request) -> Reply:
     """The picture of an item, by the item's id; no path is ever taken from a request."""
     names = request.query_params.getlist("item")
@@ -357,30 +425,37 @@ def _state(studio: Studio, who: Annotator) -> dict[str, Any]:
     """What the page shows next: the pair to judge, the progress, and what comes before."""
     start = get_start(studio, who)
     must_qualify = start is not None and studio.project.qualify
-    task = None if must_qualify else studio.store.next_task(who.id)
+    paused = studio.store.paused
+    task = None if must_qualify or paused else studio.store.next_task(who.id)
     return {
+        "paused": paused,
         "task": task and vars(task) | ends_of(studio, task),
         "progress": vars(studio.store.progress(who.id)),
         "start": start,
     }
 
 
-def ends_of(studio: Studio, pair: Task | Known | StoredAnswer) -> dict[str, Any]:
-    """What a page shows of a pair: its two items."""
-    return {"left": view_of(studio, pair.left), "right": view_of(studio, pair.right)}
+def ends_of(
+    studio: Studio, pair: Task | Known | StoredAnswer, longest: int | None = None
+) -> dict[str, Any]:
+    """What a page shows of a pair: its two items, texts up to a length."""
+    return {
+        "left": view_of(studio, pair.left, longest),
+        "right": view_of(studio, pair.right, longest),
+    }
 
 
-def view_of(studio: Studio, item: str) -> dict[str, Any]:
+def view_of(studio: Studio, item: str, longest: int | None = None) -> dict[str, Any]:
     """What the page shows of an item."""
     try:
         view = studio.store.items.view(item)
     except (KeyError, ProjectError, OSError):
-        # Other pairs are not affected; for this one, annotators answer "can't say".
+        # Other pairs are not affected; annotators skip this one.
         view = ItemView("text", item, text=studio.project.words("This item no longer exists."))
     title = "" if studio.project.hide_ids else view.title
     content: dict[str, dict[str, Any]] = {
         "image": {"image": f"image?item={quote(item, safe='')}"},  # beside the api of the page
-        "text": {"text": view.text},
+        "text": {"text": view.text[:longest]},
         "table": {"rows": view.rows},
     }
     return {"kind": view.kind, "title": title} | content[view.kind]

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import errno
-import inspect
+import json
+import logging
 import re
 import socket
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import ExitStack, asynccontextmanager, suppress
-from functools import cache, partial
+from datetime import UTC, datetime
+from functools import partial
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
+from urllib.parse import SplitResult
 
-import msgspec
 import uvicorn
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -22,13 +24,10 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from pairlearn_studio.choosing import choosing
-from pairlearn_studio.creating import check_features
-from pairlearn_studio.endpoint import http_url, is_loopback
+from pairlearn_studio.addresses import http_url, is_loopback
 from pairlearn_studio.project import Project, translations
 from pairlearn_studio.server import api, pages
-from pairlearn_studio.server.security import Connection, Denied, Guard, Hosts, refused
-from pairlearn_studio.store import Store
+from pairlearn_studio.server.security import HEALTH, Denied, Guard, Hosts, refused
 from pairlearn_studio.store_file import StoreError
 from pairlearn_studio.writer import announce, lock_server
 
@@ -45,6 +44,7 @@ def make_app(
     url: str | None = None,
     requests_per_second: float = REQUESTS_PER_SECOND,
     webhook: str | None = None,
+    webhook_key: str = "",
 ) -> Starlette:
     """The studio of one project or several as an ASGI application.
 
@@ -54,26 +54,36 @@ def make_app(
     Parameters
     ----------
     folder : path or sequence of paths
-        Projects with their stores. With several, each is served below the name of its folder.
+        Projects with their stores. Each is served below the name of its folder.
     public : bool, default False
         Accept requests not only for loopback names, but also for plain IP addresses and the name
         in ``url``.
     url : str, optional
-        The address under which people reach the studio, such as ``"https://studio.example"``.
-        With https, cookies are sent over https only.
+        The address under which people reach the studio, such as ``"https://studio.example"``, with
+        a path if a proxy serves it below one. With https, cookies are sent over https only.
     requests_per_second : float
         Rate limit of each annotator.
     webhook : str, optional
         URL that receives a JSON object when all pairs of a project are answered.
+    webhook_key : str
+        Key of the signature in the header ``X-Pairlearn-Signature``: ``sha256=`` and the
+        HMAC-SHA256 of the body in hexadecimal digits.
     """
-    https, names = _check_url("url", url)
-    _check_url("webhook", webhook)
+    public_url, _ = _check_url("url", url), _check_url("webhook", webhook)
+    https, base = False, ""
+    hosts = Hosts(public)
+    if public_url is not None:
+        https, base = public_url.scheme == "https", public_url.path.rstrip("/")
+        origin = f"{public_url.scheme}://{public_url.netloc}"
+        hosts = Hosts(public, frozenset({str(public_url.hostname)}), origin)
     handlers = dict.fromkeys((HTTPException, StoreError, OSError, Exception), _error_response)
     parts: list[Route | Mount] = []
     studios: dict[str, api.Studio] = {}
     with ExitStack() as opened:
         for prefix, project in _projects(folder).items():
-            studio = studios[prefix] = api.Studio(project, https, requests_per_second, webhook)
+            studio = studios[prefix] = api.Studio(
+                project, https, requests_per_second, webhook, webhook_key
+            )
             opened.callback(studio.close)
             part = Starlette(routes=routes(), exception_handlers=handlers)
             part.state.studio = studio
@@ -85,25 +95,29 @@ def make_app(
         with closing:
             yield
 
-    if len(parts) > 1:
-        parts = [Route("/", pages.get_front), *_static(), *parts]
+    def get_health(_: Request) -> Response:
+        """Whether every project can be read and written."""
+        working = all(studio.is_working() for studio in studios.values())
+        state = {"status": "ok" if working else "failing", "projects": len(studios)}
+        return JSONResponse(state, 200 if working else 503)
+
+    front = [Route("/", pages.get_front), Route(HEALTH, get_health), *_static()]
+    parts = [*front, *parts]
     app = Starlette(routes=parts, lifespan=lifespan, exception_handlers=handlers)
     # The guard is outermost: it also protects the error pages.
-    hosts = Hosts(public=public, names=names)
-    app.middleware_stack = Guard(app.build_middleware_stack(), hosts=hosts, https=https)
+    stack = app.build_middleware_stack()
+    app.middleware_stack = Guard(stack, hosts=hosts, https=https, base=base)
     app.state.studios = studios
     return app
 
 
 def _projects(folder: Folders) -> dict[str, Project]:
-    """Projects by the prefix of their paths: the names of their folders, or nothing for one."""
+    """Projects by the prefix of their paths, the names of their folders."""
     folders = [folder] if isinstance(folder, str | Path) else folder
     projects = [Project.load(path) for path in folders]
-    if len(projects) == 1:
-        return {"": projects[0]}
     names = [project.folder.resolve().name for project in projects]
     for name in names:
-        if not re.fullmatch(r"[\w.-]+", name, re.ASCII) or name == "static":
+        if not re.fullmatch(r"[\w.-]+", name, re.ASCII) or name in ("static", HEALTH[1:]):
             raise ValueError(
                 f"the folder {name!r} cannot be part of an address: use letters, digits, - and _"
             )
@@ -120,27 +134,33 @@ def serve(
     public: bool = False,
     url: str | None = None,
     log_level: str = "warning",
+    log_json: bool = False,
     requests_per_second: float = REQUESTS_PER_SECOND,
     webhook: str | None = None,
+    webhook_key: str = "",
+    trusted_proxies: Sequence[str] = (),
     ready: Callable[[str], object] = lambda address: None,
     invite: Callable[[dict[str, str]], object] | None = None,
 ) -> None:
     """Serve the studio of one project or several until interrupted.
 
-    In mode "information" it also chooses new pairs as answers come in. Raises OSError if the port
-    is taken, and ValueError if ``host`` is not loopback without ``public``, the project is already
-    being served, or its mode is "information" and no model can learn from its items.
+    Raises OSError if the port is taken, and ValueError if ``host`` is not loopback without
+    ``public``, or the project is already being served.
 
     Parameters
     ----------
-    folder, url, requests_per_second, webhook
+    folder, url, requests_per_second, webhook, webhook_key
         See `make_app`.
     host, port : str, int
         Address to listen on.
     public : bool, default False
         Required to listen beyond loopback.
     log_level : str
-        Log level of uvicorn. ``pairlearn.annotate.access`` logs requests, without tokens.
+        Least level that is logged. Requests are logged at "info", without tokens.
+    log_json : bool
+        Log lines of JSON.
+    trusted_proxies : sequence of str
+        Addresses of proxies whose X-Forwarded-For is believed.
     ready : callable
         Called with the URL when the port is open.
     invite : callable, optional
@@ -156,22 +176,18 @@ def serve(
         locks = [stack.enter_context(lock_server(project.folder)) for project in projects]
         app = make_app(
             folder, public=public, url=url, requests_per_second=requests_per_second,
-            webhook=webhook,
+            webhook=webhook, webhook_key=webhook_key,
         )  # fmt: skip
+        set_up_logs(log_level, log_json)
         studios: dict[str, api.Studio] = app.state.studios
         for studio in studios.values():
             stack.callback(studio.close)
-            if studio.project.plan.mode == "information":
-                check_features(studio.project)
             # Report a store that cannot be written now, not with the first answer.
             studio.store.carry_out(lambda changes: changes.rows("DELETE FROM setting WHERE 0"))
         sockets = [stack.enter_context(sock) for sock in listen(host, port)]
         address = (url or address_of(host, port)).rstrip("/")
-        for lock, (prefix, studio) in zip(locks, studios.items(), strict=True):
+        for lock, prefix in zip(locks, studios, strict=True):
             announce(lock, address + prefix)
-            if studio.project.plan.mode == "information":
-                store = stack.enter_context(Store.open(studio.project))
-                stack.enter_context(choosing(store, studio.forecast))
         ready(address)
         if invite is not None:
             links = {
@@ -180,7 +196,7 @@ def serve(
                 for name, path in studio.sessions.invite().items()
             }
             invite(links)
-        server = uvicorn.Server(server_config(app, log_level=log_level))
+        server = uvicorn.Server(server_config(app, log_level, trusted_proxies))
         with suppress(KeyboardInterrupt):  # raised again by uvicorn when it has ended
             server.run(sockets)
 
@@ -217,19 +233,47 @@ def address_of(host: str, port: int) -> str:
     return f"http://[{name}]:{port}" if ":" in name else f"http://{name}:{port}"
 
 
-def server_config(app: Starlette, *, log_level: str = "warning") -> uvicorn.Config:
+def server_config(
+    app: Starlette, log_level: str = "warning", trusted_proxies: Sequence[str] = ()
+) -> uvicorn.Config:
     """Settings of uvicorn."""
     return uvicorn.Config(
         app,
-        http=Connection,
+        http="h11",  # the strictest of its parsers
+        log_config=None,
         log_level=log_level,
         access_log=False,  # it would log the tokens of links
         server_header=False,
-        proxy_headers=False,  # anyone can send X-Forwarded-For
+        proxy_headers=bool(trusted_proxies),  # anyone can send X-Forwarded-For
+        forwarded_allow_ips=list(trusted_proxies),
         ws="none",
         timeout_keep_alive=30,
         timeout_graceful_shutdown=5,
     )
+
+
+class _JsonLines(logging.Formatter):
+    """A record as a line of JSON."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        line = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        return json.dumps(line)
+
+
+def set_up_logs(level: str, as_json: bool) -> None:
+    """Log to standard error: this package, its requests, and uvicorn."""
+    handler = logging.StreamHandler()
+    plain = logging.Formatter("%(asctime)s %(levelname)s %(message)s")
+    handler.setFormatter(_JsonLines() if as_json else plain)
+    for name in ("pairlearn.annotate", "uvicorn"):
+        logger = logging.getLogger(name)
+        logger.handlers, logger.propagate = [handler], False
+        logger.setLevel(level.upper())
 
 
 def routes() -> list[Route | Mount]:
@@ -240,59 +284,23 @@ def routes() -> list[Route | Mount]:
         Route("/s/{token}", partial(pages.get_link, role="supervisor")),
         Route(api.ANNOTATOR, pages.get_annotate),
         Route("/supervisor", pages.get_supervisor),
+        Route("/answers", pages.get_answers),
         *(Route(c.path, c.endpoint, methods=["POST"] if c.form else None) for c in api.CALLS),
         *_static(),
     ]
 
 
 def _static() -> list[Route | Mount]:
-    async def get_description(_: Request) -> Response:
-        return JSONResponse(describe())
-
-    files = StaticFiles(directory=pages.STATIC)
-    return [Route("/static/openapi.json", get_description), Mount("/static", files)]
+    return [Mount("/static", StaticFiles(directory=pages.STATIC))]
 
 
-@cache
-def describe() -> dict[str, Any]:
-    """The API as an OpenAPI 3.1 document, served as ``/static/openapi.json``."""
-    document: dict[str, Any] = msgspec.json.decode((pages.PAGES / "openapi.json").read_bytes())
-    forms = list(dict.fromkeys(call.form for call in api.CALLS if call.form))
-    references, document["components"]["schemas"] = msgspec.json.schema_components(
-        forms, ref_template="#/components/schemas/{name}"
-    )
-    schemas = dict(zip(forms, references, strict=True))
-    for call in api.CALLS:
-        path, method = call.path.replace(":int", ""), "post" if call.form else "get"
-        summary = (inspect.getdoc(call.handler) or "").partition("\n\n")[0].replace("\n", " ")
-        parameters = [("annotator", "path", "integer")] if "{annotator}" in path else []
-        parameters += [(call.query, "query", "string")] if call.query else []
-        operation: dict[str, Any] = {
-            "summary": summary,
-            "operationId": f"{method} {path}",
-            "parameters": [
-                {"name": name, "in": place, "required": True, "schema": {"type": kind}}
-                for name, place, kind in parameters
-            ],
-            "responses": {
-                "200": {"description": "done", "content": {call.media: {}}},
-                "default": {"$ref": "#/components/responses/Refusal"},
-            },
-        }
-        if call.form:
-            content = {"application/json": {"schema": schemas[call.form]}}
-            operation["requestBody"] = {"required": True, "content": content}
-        document["paths"][path] = {method: operation}
-    return document
-
-
-def _check_url(name: str, url: str | None) -> tuple[bool, frozenset[str]]:
-    """Whether a URL is https, and its host name; ValueError if it is not a URL."""
+def _check_url(name: str, url: str | None) -> SplitResult | None:
+    """Parse a URL; ValueError if it is not one."""
     if url is None:
-        return False, frozenset()
+        return None
     if (parsed := http_url(url)) is None:
         raise ValueError(f"{name} is {url!r}: give an address such as https://studio.example")
-    return parsed.scheme == "https", frozenset({parsed.raw_host.decode()})
+    return parsed
 
 
 async def _error_response(request: Request, error: Exception) -> Response:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from itertools import combinations
 from pathlib import Path
-from typing import Any, NamedTuple
+from tempfile import TemporaryDirectory
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -18,12 +21,23 @@ from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.templating import Jinja2Templates
 
 from pairlearn.annotators.annotator import Phrase, in_words
-from pairlearn_studio.exchange import answer_lines, exportable, settled
-from pairlearn_studio.overview import AnswerColumns, format_number, group_by
-from pairlearn_studio.project import translate, translations
-from pairlearn_studio.records import Annotator, Answer, StoredAnswer, nearly_agree
-from pairlearn_studio.server.api import FormError, Reply, Row, Studio, call, ends_of, studio_of
+from pairlearn_studio.exchange import answer_lines, export_table, exportable, settled
+from pairlearn_studio.judges import order_effects
+from pairlearn_studio.overview import AnswerColumns, format_number, group_by, krippendorff_alpha
+from pairlearn_studio.project import Project, translate, translations
+from pairlearn_studio.records import OPPOSITE, Annotator, Answer, StoredAnswer, answers_agree
+from pairlearn_studio.server.api import (
+    FormError,
+    Reply,
+    Row,
+    Studio,
+    answer_words,
+    call,
+    ends_of,
+    studio_of,
+)
 from pairlearn_studio.server.security import Denied, csrf_token
+from pairlearn_studio.store import Store
 
 STATIC, PAGES = (Path(__file__).with_name(name) for name in ("static", "templates"))
 
@@ -80,6 +94,7 @@ async def get_annotate(request: Request) -> Response:
     context = vars(studio.project) | {
         "csrf": csrf_token(token),
         "annotator": who,
+        "degrees": _degrees(studio.project),
         "tutorial": studio.project.answers == "exact" and not studio.project.known_for("practice"),
         "slot": f"{studio.sessions.project}-{who.id}",
         "examples": [
@@ -88,6 +103,14 @@ async def get_annotate(request: Request) -> Response:
         ],
     }
     return TEMPLATES.TemplateResponse(request, "annotate.html", context)
+
+
+def _degrees(project: Project) -> list[tuple[str, int]]:
+    """How often, of 100 pairs, only the chosen item is positive, by degree of certainty."""
+    if project.answers != "graded":
+        return []
+    numbers = {name: project.levels[f"left {name}"] for name in ("surely", "probably", "slightly")}
+    return [(name, round(50 * (1 - s - c))) for name, (s, c) in numbers.items()]
 
 
 def message(request: Request, status: int, heading: str, text: str) -> Response:
@@ -104,12 +127,18 @@ TEMPLATES.env.filters["figure"] = format_number
 
 
 class Dot(NamedTuple):
-    """An answer in the (c, s) plane, in percent."""
+    """Equal answers of one annotator in the (c, s) plane, in percent, and how many there are."""
 
     x: float
     y: float
     who: int
     fits: bool
+    times: int = 1
+
+    @property
+    def radius(self) -> float:
+        """Radius of the dot, whose area is in proportion to their number, up to a size."""
+        return round(min(1.6 * math.sqrt(self.times), 8.0), 2)
 
 
 async def get_supervisor(request: Request) -> Response:
@@ -133,12 +162,29 @@ def get_status(studio: Studio, _: Annotator, __: Request) -> Reply:
     return Response(msgspec.json.encode(status), media_type="application/json")  # NaN becomes null
 
 
-@call("/api/export", media="application/x-ndjson")
-def get_export(studio: Studio, _: Annotator, __: Request) -> Reply:
-    """Every answer as a line of JSON; answers that the supervisor overruled are marked."""
-    answers = exportable(studio.store)
-    lines = answer_lines(answers, studio.project.answers, studio.store.adjudicator)
-    return StreamingResponse(lines, media_type="application/x-ndjson")
+@call("/api/export")
+def get_export(studio: Studio, _: Annotator, request: Request) -> Reply:
+    """The judgements as a file: csv or parquet for `pairlearn fit`, or every answer as jsonl.
+
+    Answers that the supervisor overruled are marked in jsonl, and left out otherwise.
+    """
+    kind, store = request.query_params.get("format", "jsonl"), studio.store
+    name = f"{studio.project.folder.resolve().name}.{kind}"
+    headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+    answers = exportable(store)
+    if kind == "jsonl":
+        lines = answer_lines(answers, studio.project.answers, store.adjudicator)
+        return StreamingResponse(lines, media_type="application/x-ndjson", headers=headers)
+    if kind not in ("csv", "parquet"):
+        raise FormError("format must be csv, parquet or jsonl")
+    try:
+        exported = export_table(settled(answers, store.adjudicator))
+    except ValueError as error:  # nothing to export yet
+        raise HTTPException(404, str(error)) from None
+    with TemporaryDirectory() as folder:
+        exported.write(Path(folder, name))
+        content = Path(folder, name).read_bytes()
+    return Response(content, media_type="application/octet-stream", headers=headers)
 
 
 class NameForm(msgspec.Struct, forbid_unknown_fields=True):
@@ -158,6 +204,31 @@ class SettleForm(msgspec.Struct, forbid_unknown_fields=True):
 
     pair: Row
     level: str
+
+
+class ExtendForm(msgspec.Struct, forbid_unknown_fields=True):
+    """How many pairs to add."""
+
+    pairs: Annotated[int, msgspec.Meta(ge=1, le=10**6)]
+
+
+class PauseForm(msgspec.Struct, forbid_unknown_fields=True):
+    """Whether annotators get no further pairs for now."""
+
+    paused: bool
+
+
+@call("/api/extend", ExtendForm)
+def post_extend(studio: Studio, _: Annotator, form: ExtendForm) -> Reply:
+    """Draw more pairs, and assign them; nothing that was assigned before moves."""
+    return {"pairs": studio.store.extend(form.pairs)}
+
+
+@call("/api/pause", PauseForm)
+def post_pause(studio: Studio, _: Annotator, form: PauseForm) -> Reply:
+    """Pause the project, or resume it; answers under way are stored in any case."""
+    studio.store.pause(form.paused)
+    return {"paused": form.paused}
 
 
 @call("/api/annotators", NameForm)
@@ -201,40 +272,32 @@ def post_settle(studio: Studio, _: Annotator, form: SettleForm) -> Reply:
 
 
 def dots(answers: list[StoredAnswer], numbers: dict[str, int]) -> list[Dot]:
-    """The latest answers with both s and c as points of the plane."""
+    """The answers with both s and c as points of the plane, equal ones together."""
     columns = AnswerColumns(answers)
     points = np.round(100 * np.stack([columns.difference, columns.similarity], 1), 1).tolist()
     rows = zip(answers, points, columns.both, columns.infeasible_rows.tolist(), strict=True)
-    return [
+    counts = Counter(
         Dot(x, y, numbers.get(answer.annotator, 0), not misfit)
         for answer, (x, y), both, misfit in rows
         if both
-    ][-MOST_DOTS:]
+    )
+    return [dot._replace(times=times) for dot, times in counts.most_common(MOST_DOTS)]
 
 
 def disputes(answers: Sequence[StoredAnswer]) -> list[list[StoredAnswer]]:
     """Groups of answers to one pair of which two are more than one degree apart, worst first."""
     by_pair = group_by([answer for answer in answers if None not in answer.numbers], "pair")
 
-    def spread(group: Sequence[StoredAnswer]) -> Any:
-        return np.ptp([answer.numbers for answer in group], axis=0).sum()  # type: ignore[arg-type]
+    def spread(group: Sequence[StoredAnswer]) -> float:
+        numbers = np.ptp([answer.numbers for answer in group], axis=0)  # type: ignore[arg-type]
+        return float(numbers.sum()) + ({answer.level for answer in group} >= OPPOSITE)
 
     disputed = [
         group
         for group in by_pair.values()
-        if any(
-            not nearly_agree(first.numbers, second.numbers)
-            for first, second in combinations(group, 2)
-        )
+        if any(not answers_agree(first, second) for first, second in combinations(group, 2))
     ]
     return sorted(disputed, key=spread, reverse=True)
-
-
-def _words(studio: Studio, answer: StoredAnswer) -> str:
-    """An answer with both numbers, as the supervisor reads it."""
-    if answer.level:
-        return studio.project.level_words(answer.level)
-    return f"s = {answer.similarity:.0%}, c = {answer.difference:+.0%}".replace("-", "−")
 
 
 def _sentence(studio: Studio, phrases: Sequence[Phrase]) -> str:
@@ -245,6 +308,62 @@ def _sentence(studio: Studio, phrases: Sequence[Phrase]) -> str:
             values = values | {"share": words(values["share"])}
         parts.append(words(text, **values))
     return "; ".join(parts)
+
+
+def _judges(store: Store, answers: list[StoredAnswer]) -> dict[str, Any]:
+    """Of each model: the effect of the order of the items, and the number of pairs skipped."""
+    models = [who.name for who in store.annotators() if who.origin == "model"]
+    theirs = group_by((one for one in answers if one.annotator in models), "annotator")
+    skipped = Counter(name for name, _ in store.skipped_pairs())
+    return {
+        name: (order_effects(one.orders for one in theirs.get(name, [])), skipped[name])
+        for name in models
+    }
+
+
+PAGE = 100
+"""Answers on a page of the list."""
+
+
+async def get_answers(request: Request) -> Response:
+    """The supervisor's list of answers, by annotator, answer and text, a page at a time."""
+    studio = studio_of(request)
+    studio.sessions.identify(request, "supervisor")
+    query = {name: request.query_params.get(name, "") for name in ("who", "answer", "text")}
+    page = request.query_params.get("page", "0")
+    number = int(page) if page.isascii() and page.isdigit() and len(page) < 9 else 0
+    found = await run_in_threadpool(_find_answers, studio, **query)
+    rows = found[number * PAGE :][:PAGE]
+    context = {
+        "title": studio.project.title,
+        "query": query,
+        "page": number,
+        "more": len(found) > (number + 1) * PAGE,
+        "found": len(found),
+        "rows": [(answer, answer_words(studio.project, answer)) for answer in rows],
+        "names": [who.name for who in studio.store.annotators()],
+        "level_words": _level_words(studio.project),
+    }
+    return TEMPLATES.TemplateResponse(request, "answers.html", context)
+
+
+def _find_answers(studio: Studio, who: str, answer: str, text: str) -> list[StoredAnswer]:
+    """Standing answers, the latest first: of somebody, of a level, about an item or with a note."""
+
+    def wanted(one: StoredAnswer) -> bool:
+        level = "skipped" if one.cant_say else one.level
+        texts = (one.left, one.right, one.note, str(one.pair))
+        return (
+            who in ("", one.annotator)
+            and answer in ("", level)
+            and any(text.casefold() in part.casefold() for part in texts)
+        )
+
+    return [one for one in reversed(studio.store.answers()) if wanted(one)]
+
+
+def _level_words(project: Project) -> list[tuple[str, str]]:
+    return [(level, project.level_words(level)) for level in project.levels]
 
 
 def _context(studio: Studio) -> dict[str, Any]:
@@ -263,23 +382,28 @@ def _make_context(studio: Studio, forecast: dict[str, Any]) -> dict[str, Any]:
     manners = forecast.get("manners", {})
     rows = [
         replace(row, words=in_words(phrases) or "–", doubt=doubt)
-        for row in store.overview(manners=False)
+        for row in store.overview(AnswerColumns(answers))
         for phrases, doubt in [manners.get(row.annotator.name, ([], False))]
     ]
     numbers = {row.annotator.name: row.annotator.id for row in rows}
     planned = {pair.id for pair in store.pairs() if pair.origin != "import"}
-    drawn = [answer for answer in answers if answer.right and answer.pair not in store.mixed_in]
+    mixed_in = store.mixed_in
+    drawn = [answer for answer in answers if answer.right and answer.pair not in mixed_in]
     trusted = [answer for answer in drawn if answer.annotator not in forecast.get("flagged", ())]
     open_disputes = disputes(settled(trusted, store.adjudicator))
     return vars(project) | {
         "rows": rows,
-        "quality": store.quality(),
+        "quality": store.quality(answers),
         "dots": dots(answers, numbers),
         "answers_kept": len(answers),
         "judged": len(planned.intersection(answer.pair for answer in drawn)),
         "pairs": len(planned),
         "taking_part": sum(row.annotator.active for row in rows),
-        "by_information": project.plan.mode == "information",
+        "paused": store.paused,
+        "agreement": {
+            name: krippendorff_alpha(drawn, name) for name in ("similarity", "difference")
+        },
+        "judges": _judges(store, answers),
         "notes": [answer for answer in answers if answer.note][-20:][::-1],
         "forecast": forecast,
         "manners": {name: _sentence(studio, phrases) for name, (phrases, _) in manners.items()},
@@ -287,10 +411,11 @@ def _make_context(studio: Studio, forecast: dict[str, Any]) -> dict[str, Any]:
         "disputes": [
             {
                 "pair": group[0].pair,
-                "answers": [(answer.annotator, _words(studio, answer)) for answer in group],
+                "ids": (group[0].left, group[0].right),
+                "answers": [(answer.annotator, answer_words(project, answer)) for answer in group],
             }
             | ends_of(studio, group[0])
             for group in open_disputes[:MOST_DISPUTED]
         ],
-        "level_words": [(level, project.level_words(level)) for level in project.levels],
+        "level_words": _level_words(project),
     }

@@ -1,9 +1,9 @@
 """Defences between the network and the studio.
 
-A `Connection` has to make progress. Every request passes `Guard`: the Host header must name this
-server (so that no page can reach it by rebinding a name to 127.0.0.1), a change must come from the
-studio's own pages and carry JSON of a few kilobytes, and every reply has headers that forbid
-foreign scripts, frames, sniffing and caching.
+Every request passes `Guard`: the Host header must name this server (so that no page can reach it
+by rebinding a name to 127.0.0.1), a change must come from the studio's own pages and carry JSON of
+a few kilobytes, and every reply has headers that forbid foreign scripts, frames, sniffing and
+caching. Slow and idle connections are left to a proxy, which a public address needs.
 
 `Sessions` identifies people by the links they were given and the cookies set by these. An
 annotator's pages, requests and cookie are under ``/annotate/NUMBER``, so that two people can work
@@ -18,24 +18,20 @@ import hmac
 import ipaddress
 import logging
 import re
-import resource
-import sys
 import time
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from urllib.parse import urlsplit
 
-import h11
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from pairlearn_studio.addresses import is_loopback
 from pairlearn_studio.changes import fresh_token
-from pairlearn_studio.endpoint import is_loopback
 from pairlearn_studio.reader import token_hash
 from pairlearn_studio.records import Annotator
 from pairlearn_studio.store import Store
@@ -65,7 +61,8 @@ HEADERS = {
 LOG = logging.getLogger("pairlearn.annotate")
 ACCESS = logging.getLogger("pairlearn.annotate.access")
 
-_LINK = re.compile(r"^((?:/[^/]+)?/[as])/.*", re.DOTALL)
+_LINK = re.compile(r"^((?:/[^/]+)*?/[as])/.*", re.DOTALL)
+HEALTH = "/healthz"
 _UNPRINTABLE = re.compile(r"[^\x21-\x7e]")
 
 
@@ -80,8 +77,8 @@ def csrf_token(session: str) -> str:
 def masked(path: str) -> str:
     r"""A path for the log, without tokens and control characters.
 
-    >>> masked("/a/6fQ2c"), masked("/api/task"), masked("/x\r\nfake line")
-    ('/a/***', '/api/task', '/x??fake?line')
+    >>> masked("/pumps/a/6fQ2c"), masked("/pumps/api/task"), masked("/x\r\nfake line")
+    ('/pumps/a/***', '/pumps/api/task', '/x??fake?line')
     """
     return _UNPRINTABLE.sub("?", _LINK.sub(r"\1/***", path))[:200]
 
@@ -90,12 +87,16 @@ def masked(path: str) -> str:
 class Hosts:
     """Host names that the studio answers to: loopback, and ``names`` in lower case.
 
+    ``origin`` is that of the public address, from which a proxy may pass on requests under
+    another Host.
+
     A rebinding attack needs a *name* that its owner points at this machine, so a public studio can
     answer to plain IP addresses, too.
     """
 
     public: bool = False
     names: frozenset[str] = frozenset()
+    origin: str = ""
 
     @lru_cache(maxsize=64)  # noqa: B019 - one object for the life of the server
     def admits(self, header: str) -> bool:
@@ -140,11 +141,12 @@ class Guard:
     """ASGI middleware: refuse requests that no page of the studio sends, harden every reply.
 
     Not Starlette's ``BaseHTTPMiddleware``, which starts a task for each request: a busy studio
-    answers hundreds per second. With ``https``, replies carry Strict-Transport-Security.
+    answers hundreds per second. With ``https``, replies carry Strict-Transport-Security. ``base``
+    is the path below which people reach the studio; a proxy may pass it on or leave it out.
     """
 
-    def __init__(self, app: ASGIApp, *, hosts: Hosts, https: bool = False) -> None:
-        self.app, self.hosts = app, hosts
+    def __init__(self, app: ASGIApp, *, hosts: Hosts, https: bool = False, base: str = "") -> None:
+        self.app, self.hosts, self.base = app, hosts, base
         self.fixed = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
         if https:
             self.fixed.append((b"strict-transport-security", b"max-age=31536000"))
@@ -157,6 +159,10 @@ class Guard:
         if scope["type"] != "http":
             await send({"type": "websocket.close", "code": 1008})
             return
+        if self.base:
+            path = scope["path"]
+            inside = path == self.base or path.startswith(f"{self.base}/")
+            scope = {**scope, "root_path": self.base, "path": path if inside else self.base + path}
         status = 0
 
         async def hardened(message: Message) -> None:
@@ -189,13 +195,14 @@ class Guard:
             return refused(431, f"the headers have more than {HEADER_LIMIT} bytes")
         headers = Headers(scope=scope)
         hosts = headers.getlist("host")
-        if len(hosts) != 1 or not self.hosts.admits(hosts[0]):
+        health = scope["path"] == f"{self.base}{HEALTH}"  # probes may use any name
+        if not health and (len(hosts) != 1 or not self.hosts.admits(hosts[0])):
             return refused(421, "this studio does not answer to that host name")
         if scope["method"] in ("GET", "HEAD"):
             return None
         if scope["method"] != "POST":
             return refused(405, "only GET and POST are used here")
-        if not _same_origin(headers, hosts[0]):
+        if not _same_origin(headers, hosts[0], self.hosts.origin):
             return refused(403, "changes are accepted from the studio's own pages only")
         if headers.get("content-type", "").split(";")[0].strip().lower() != "application/json":
             return refused(415, "send JSON (Content-Type: application/json)")
@@ -225,14 +232,16 @@ def _limited(receive: Receive) -> Receive:
     return counted
 
 
-def _same_origin(headers: Headers, host: str) -> bool:
+def _same_origin(headers: Headers, host: str, public: str) -> bool:
     site = headers.get("sec-fetch-site")
     if site is not None and site != "same-origin":
         return False
     origins = headers.getlist("origin")
     if not origins:
         return True  # not a browser: the CSRF token is still required
-    return len(origins) == 1 and origins[0].partition("://")[2] == host
+    if len(origins) != 1:
+        return False
+    return origins[0].partition("://")[2] == host or (public != "" and origins[0] == public)
 
 
 SUPERVISOR = Annotator(0, "supervisor")
@@ -281,9 +290,8 @@ class Sessions:
 
     @cached_property
     def project(self) -> str:
-        """A digest of the project that stays the same when its folder is moved."""
-        text = f"{self.store.created_at()} {self.store.pairs()[:1]}"
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
+        """Identity of the project, which stays the same when its folder is moved."""
+        return self.store.project.id or self.store.created_at()
 
     def cookie(self, role: str) -> str:
         """The name of a role's cookie."""
@@ -330,95 +338,11 @@ class Sessions:
         if who is None or who.id != request.path_params.get("annotator", 0):
             if bearer:
                 raise Denied(401, "this token does not open this: take the end of the right link")
+            if self.store.has_ended(token):
+                raise Denied(401, "your part has ended, your answers are kept: ask for a new link")
             raise Denied(401, "this session has ended: open your link again")
         if changes and not bearer:
             sent = [value.encode() for value in request.headers.getlist(FORM_HEADER)]
             if len(sent) != 1 or not hmac.compare_digest(sent[0], csrf_token(token).encode()):
                 raise Denied(403, "this page is of an earlier session: reload it")
         return who, token
-
-
-RESERVED_FILES = 192
-"""For the store, which each of 40 threads opens, and images."""
-
-
-class Connection(H11Protocol):
-    """A connection that has to make progress, in both directions.
-
-    A request must arrive within ``REQUEST_SECONDS``, however its bytes trickle; a client that
-    reads nothing of its reply for ``REPLY_SECONDS`` is disconnected. At the limit on connections,
-    a new one replaces the one whose last reply was longest ago.
-    """
-
-    REQUEST_SECONDS = 10.0
-    REPLY_SECONDS = 10.0
-    MOST = 500
-    """Simultaneous connections, or fewer if the process may not open as many files."""
-
-    _deadline: asyncio.TimerHandle | None = None
-    _reply_check: asyncio.TimerHandle | None = None
-    _unread = 0
-    _replied_at = 0.0
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Accept a connection, at the limit in place of another one."""
-        super().connection_made(transport)
-        self._replied_at = self.loop.time()
-        self._reply_check = self.loop.call_later(self.REPLY_SECONDS, self._check_reply)
-        self._watch()
-        others = [c for c in self.connections if isinstance(c, Connection) and c != self]
-        if others and len(others) >= most_connections(self.MOST):
-            oldest = min(others, key=lambda connection: connection._replied_at)
-            self.connections.discard(oldest)
-            oldest.transport.abort()
-
-    def on_response_complete(self) -> None:
-        """Note the time; a client that does not read completes no further reply."""
-        self._replied_at = self.loop.time()
-        super().on_response_complete()
-
-    def resume_writing(self) -> None:
-        """Continue sending: the client has read most of what was waiting."""
-        self._unread = sys.maxsize
-        super().resume_writing()
-
-    def data_received(self, data: bytes) -> None:
-        """Continue reading; the deadline of the request stays."""
-        super().data_received(data)
-        self._watch()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """Cancel the deadlines."""
-        self._stop_watching()
-        if self._reply_check is not None:
-            self._reply_check.cancel()
-        super().connection_lost(exc)
-
-    def _watch(self) -> None:
-        arriving = self.conn.their_state in (h11.IDLE, h11.SEND_BODY)
-        if not arriving or self.timeout_keep_alive_task is not None:
-            self._stop_watching()
-        elif self._deadline is None:
-            self._deadline = self.loop.call_later(self.REQUEST_SECONDS, self.transport.abort)
-
-    def _stop_watching(self) -> None:
-        if self._deadline is not None:
-            self._deadline.cancel()
-            self._deadline = None
-
-    def _check_reply(self) -> None:
-        """End the connection if the client has read nothing since the last check."""
-        unread = self.transport.get_write_buffer_size()
-        if 0 < self._unread <= unread:
-            self.transport.abort()
-            return
-        self._unread = unread
-        self._reply_check = self.loop.call_later(self.REPLY_SECONDS, self._check_reply)
-
-
-def most_connections(most: int) -> int:
-    """The limit on connections that leaves enough files for the project."""
-    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if files == resource.RLIM_INFINITY:
-        return most
-    return min(most, files - min(RESERVED_FILES, files // 2))

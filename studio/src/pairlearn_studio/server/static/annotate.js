@@ -3,15 +3,15 @@
 import { Choices } from "./choices.js";
 import { Refused, Studio } from "./client.js";
 import { conflict, nearest } from "./feasible.js";
-import { prefetch, show, sideName } from "./items.js";
+import { brief, prefetch, showBoth, sideName } from "./items.js";
 import { lettersOn, listen, setLetters } from "./keys.js";
 import { describeDifference, Each, Exact } from "./sliders.js";
 import { lessons, remember, seen } from "./tutorial.js";
 import { t } from "./words.js";
 
 const SURE = { same: [100, 0], left: [0, -100], right: [0, 100], none: null };
-// A key pressed twice by accident must not answer the pair that has just appeared.
-const SETTLE_MS = 150;
+// A second key must not answer the pair that has just appeared: looking at it takes longer.
+const SETTLE_MS = 350;
 const SPEAK_MS = 200;
 
 const at = (id) => document.getElementById(id);
@@ -128,8 +128,7 @@ function duration(time) {
 // ---- showing a pair
 
 function showPair(left, right) {
-  show("left", left, right);
-  show("right", right, left);
+  showBoth(left, right);
   answers.clear();
   at("note").value = "";
   openNote(false);
@@ -160,7 +159,9 @@ function move(reply, word) {
   at("finished").hidden = task !== null;
   at("work").hidden = task === null;
   if (task === null) {
-    at("finished-text").textContent = progress.total
+    at("finished-title").textContent = reply.paused ? t("Paused") : t("All done, thank you");
+    at("finished-text").textContent = reply.paused
+      ? t("Every answer is saved. Come back to this link later.") : progress.total
       ? t("You judged {done} pairs. Every answer is saved.", progress)
       : t("There are no pairs for you yet. Come back to this link later.");
     at("finished-undo").hidden = progress.done === 0;
@@ -206,11 +207,13 @@ async function send(cantSay = false) {
       cant_say: cantSay,
       note: at("note").value.trim(),
       seconds: seconds(),
+      replaces: task.answer?.id ?? null,
     });
     receipts.push(reply.receipt.answer_id);
-    move(reply, cantSay ? t("Saved as “can’t say”.") : t("Saved."));
+    move(reply, cantSay ? t("Skipped.") : t("Saved."));
   } catch (error) {
-    refusedBy(error);
+    if (error.status === 409) move(await studio.task(), t("Not saved: {why}.", { why: error.message }));
+    else refusedBy(error);
   }
 }
 
@@ -412,7 +415,7 @@ function practise(cantSay) {
   if (!good && lesson.tries === 1) {
     answers.clear();
     answers.focus();
-    say(cantSay ? t("“Can’t say” skips a pair. Here: {hint}", now) : now.hint);
+    say(cantSay ? t("That skips a pair. Here: {hint}", now) : now.hint);
     return;
   }
   const word = good ? now.praise : t("Never mind, it comes with practice.");
@@ -456,6 +459,44 @@ function focusActive() {
   answers.focus(answers.active);
 }
 
+// ---- the answers of this annotator, to look at and to change
+
+async function openOwn() {
+  if (busy || lesson || !at("start").hidden) return;
+  const own = await studio.own().catch(() => []);
+  at("own-text").textContent = own.length ? t("The latest first. Choose one to change it.") : t("None yet.");
+  at("own-list").replaceChildren(...own.map((one) => {
+    const row = document.createElement("li");
+    const button = document.createElement("button");
+    button.type = "button";
+    const said = document.createElement("b");
+    said.textContent = one.answer;
+    button.append(brief(one.left), brief(one.right), said);
+    button.addEventListener("click", () => { at("own").close(); revise(one.pair); });
+    row.append(button);
+    return row;
+  }));
+  at("own").showModal();
+}
+
+async function revise(pair) {
+  busy = true;
+  try {
+    const reply = await studio.answered(pair);
+    move(reply, t("Change your answer, or choose the same again."));
+    const { answer } = task;
+    if (mode === "graded" && answer.level) answers.fill(answer.level);
+    if (mode === "exact" && !answer.cant_say) {
+      answers.fill([answer.similarity, answer.difference].map((value) => (value === null ? null : Math.round(100 * value))));
+    }
+    at("note").value = answer.note;
+    openNote(answer.note !== "", false);
+    clearTimeout(speaking);
+  } catch (error) {
+    refusedBy(error);
+  }
+}
+
 function openHelp() {
   at("letters").checked = lettersOn();
   at("help").showModal();
@@ -474,6 +515,7 @@ at("use-nearest").addEventListener("click", fit);
 at("add-note").addEventListener("click", () => openNote(at("note-box").hidden));
 at("retry").addEventListener("click", () => studio.wake());
 at("open-help").addEventListener("click", openHelp);
+at("open-answers").addEventListener("click", openOwn);
 at("letters").addEventListener("change", () => setLetters(at("letters").checked));
 at("begin").addEventListener("click", begin);
 at("next-lesson").addEventListener("click", nextKnown);

@@ -51,6 +51,15 @@ export class Studio {
     return this.untilThere(() => call("task"));
   }
 
+  // One of this annotator's answers, to change it; and all of them.
+  answered(pair) {
+    return call(`task?pair=${pair}`);
+  }
+
+  async own() {
+    return (await call("answers")).answers;
+  }
+
   practise(answer) {
     return this.untilThere(() => call("practice", answer));
   }
@@ -95,8 +104,8 @@ export class Studio {
       localStorage.removeItem(name);
       return reply;
     } catch (error) {
-      // 400 and 404 are for good; a session that ended comes back with the link.
-      if ([400, 404].includes(error.status)) localStorage.removeItem(name);
+      // 400, 404 and 409 are for good; a session that ended comes back with the link.
+      if ([400, 404, 409].includes(error.status)) localStorage.removeItem(name);
       throw error;
     }
   }

@@ -8,13 +8,17 @@ const pictures = new Map();
 // Items stand side by side, or on a narrow page one above the other.
 const narrow = matchMedia("(max-width: 720px)");
 
+// Rows of a table are shown as one table, which stays side by side.
+const aligned = document.body.classList.contains("aligned");
+const stacked = () => narrow.matches && !aligned;
+
 export function sideName(first) {
-  if (narrow.matches) return first ? t("above") : t("below");
+  if (stacked()) return first ? t("above") : t("below");
   return first ? t("left") : t("right");
 }
 
 export function sideOne(first) {
-  if (narrow.matches) return first ? t("the one above") : t("the one below");
+  if (stacked()) return first ? t("the one above") : t("the one below");
   return first ? t("the left one") : t("the right one");
 }
 
@@ -25,19 +29,36 @@ function element(tag, className, text) {
   return made;
 }
 
-function table(rows, others) {
+const rowsOf = (view) => view.rows ?? [["", view.text]];
+
+// Both items as one table: a row for each column of theirs, values that differ marked.
+function table(left, right) {
   const made = element("table", "values");
-  const theirs = new Map(others ?? []);
-  for (const [name, value] of rows) {
-    const row = made.insertRow();
-    const head = element("th", "", name);
-    head.scope = "row";
-    head.dir = "auto";
-    const cell = element("td", "", value);
-    cell.dir = "auto";
-    row.append(head, cell);
-    // What both items share says nothing about their difference: let it step back.
-    if (theirs.get(name) === value) row.className = "shared";
+  const head = made.createTHead().insertRow();
+  head.append(element("td"));
+  for (const [view, first] of [[left, true], [right, false]]) {
+    const cell = element("th", "", "");
+    cell.scope = "col";
+    cell.append(element("span", "side", sideName(first)), element("b", "", view.title));
+    cell.lastChild.dir = "auto";
+    head.append(cell);
+  }
+  const body = made.createTBody();
+  const theirs = new Map(rowsOf(right));
+  const names = new Set([...rowsOf(left), ...rowsOf(right)].map(([name]) => name));
+  const ours = new Map(rowsOf(left));
+  for (const name of names) {
+    const row = body.insertRow();
+    const label = element("th", "", name);
+    label.scope = "row";
+    label.dir = "auto";
+    row.append(label);
+    for (const value of [ours.get(name) ?? "", theirs.get(name) ?? ""]) {
+      const cell = element("td", "", value);
+      cell.dir = "auto";
+      row.append(cell);
+    }
+    if (ours.get(name) === theirs.get(name)) row.className = "shared";
   }
   return made;
 }
@@ -73,16 +94,40 @@ function picture(view, side) {
   return made;
 }
 
-export function show(side, view, other) {
+export function showBoth(left, right) {
+  if (aligned) {
+    const content = document.getElementById("both-content");
+    content.replaceChildren(table(left, right));
+    content.scrollTop = 0;
+    return;
+  }
+  show("left", left);
+  show("right", right);
+}
+
+function show(side, view) {
   document.getElementById(`${side}-title`).textContent = view.title;
   const content = document.getElementById(`${side}-content`);
   content.className = `content ${view.kind}`;
   content.scrollTop = 0;
-  if (view.kind === "image") content.replaceChildren(picture(view, side));
-  else if (view.kind === "table") content.replaceChildren(table(view.rows, other?.rows));
-  else {
-    const text = element("p", "prose", view.text);
-    text.dir = "auto";
-    content.replaceChildren(text);
+  if (view.kind === "image") {
+    content.replaceChildren(picture(view, side));
+    return;
   }
+  const text = element("p", "prose", view.text);
+  text.dir = "auto";
+  content.replaceChildren(text);
+}
+
+// An item in a list: a small picture, or the beginning of its text.
+export function brief(view) {
+  if (!view.image) {
+    const text = view.text ?? view.rows.map(([name, value]) => `${name} ${value}`).join(", ");
+    return element("span", "brief", `${view.title} ${text}`.trim().slice(0, 80));
+  }
+  const made = element("img", "brief");
+  made.src = `${location.pathname}/${view.image}`;
+  made.alt = view.title || t("Item");
+  made.loading = "lazy";
+  return made;
 }

@@ -24,6 +24,7 @@ async function attempt(action) {
   try {
     await action();
   } catch (error) {
+    at("link-box").hidden = true; // it shows the link of the person before
     at("made").textContent = t("Not done: {why}.", { why: error.message });
   }
 }
@@ -51,8 +52,15 @@ at("copy").addEventListener("click", () => attempt(async () => {
   at("made").textContent = t("Copied.");
 }));
 document.addEventListener("click", ({ target }) => {
-  const { renew, end, name } = target.dataset;
-  if (renew) {
+  const { renew, end, name, pause } = target.dataset;
+  if (pause) {
+    attempt(async () => {
+      await send("api/pause", { paused: pause === "yes" });
+      target.blur();
+      refresh();
+    });
+  }
+  if (renew && confirm(t("Make a new link for {name}? The old one stops working.", { name }))) {
     attempt(async () => showLink(await send("api/annotators/renew", { annotator: Number(renew) })));
   }
   if (end && confirm(t("End the part of {name}? Their link stops working, their answers stay, their open pairs go to the others.", { name }))) {
@@ -62,6 +70,16 @@ document.addEventListener("click", ({ target }) => {
       refresh();
     });
   }
+});
+document.addEventListener("submit", (event) => {
+  if (event.target.id !== "extend") return;
+  event.preventDefault();
+  attempt(async () => {
+    const { pairs } = await send("api/extend", { pairs: Number(event.target.elements.pairs.value) });
+    at("made").textContent = t("The project has {pairs} pairs now.", { pairs });
+    document.activeElement.blur();
+    refresh();
+  });
 });
 document.addEventListener("submit", (event) => {
   const pair = event.target.dataset.settle;

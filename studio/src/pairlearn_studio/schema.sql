@@ -1,24 +1,29 @@
--- The file of answers, version 1. Answers and changes are append-only.
+-- The file of answers. Answers and changes are append-only.
 -- An empty line ends each statement.
 
 CREATE TABLE setting (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 
+-- quota: most pairs to judge, NULL for no limit; expires_at: when the link ends, NULL for never.
 CREATE TABLE annotator (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     name TEXT NOT NULL UNIQUE,
+    origin TEXT NOT NULL CHECK (origin IN ('person', 'model', 'import', 'adjudicator')),
     token_hash BLOB NOT NULL UNIQUE,
     added_at TEXT NOT NULL,
-    retired_at TEXT);
+    expires_at TEXT,
+    retired_at TEXT,
+    quota INTEGER);
 
 CREATE TABLE pair (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     left TEXT NOT NULL,
     right TEXT NOT NULL,
-    weight REAL NOT NULL CHECK (weight > 0),
-    origin TEXT NOT NULL CHECK (origin IN ('plan', 'chosen', 'import')));
+    origin TEXT NOT NULL CHECK (origin IN ('plan', 'import')));
 
 CREATE INDEX pair_ends ON pair (left, right);
 
+-- others: statements of other kinds as a JSON object, '' for none;
+-- orders: similarity and difference by each order in which a model saw the items, as JSON.
 CREATE TABLE answer (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     annotator INTEGER NOT NULL REFERENCES annotator,
@@ -31,6 +36,9 @@ CREATE TABLE answer (
     cant_say INTEGER NOT NULL CHECK (cant_say IN (0, 1)),
     note TEXT NOT NULL,
     seconds REAL NOT NULL,
+    level TEXT NOT NULL,
+    others TEXT NOT NULL,
+    orders TEXT NOT NULL,
     at TEXT NOT NULL,
     UNIQUE (annotator, pair, key),
     UNIQUE (annotator, pair, revision));
