@@ -165,8 +165,6 @@ def compare(
 
     Exit codes: 0 done, 2 wrong request or unusable file.
     """
-    import numpy as np
-
     from pairlearn.comparison import compare as run
     from pairlearn.comparison import default_candidates
     from pairlearn.io import read_items
@@ -191,7 +189,7 @@ def compare(
             chosen,
             None,
             judgements,
-            preprocessor=table.like(np.arange(len(table)), table.features),
+            preprocessor=table,
             folds=folds,
             confidence=confidence,
             seed=seed,

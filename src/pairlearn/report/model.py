@@ -315,7 +315,7 @@ def compare_annotators(
     >>> table = Judgements.from_pairs([[1, 2], [2, 1]], [[0.8, 0.1], [0.6, -0.3]], ["ann", "bob"])
     >>> ann, bob = compare_annotators(table, np.zeros((2, 2)))
     >>> ann.words, round(ann.model_gap, 3)
-    ('too little to tell how many of the answers are guesses', 0.2)
+    ('gives one answer to everything', 0.2)
     """
     view = TableView.of(table)
     if people is None or not people.people:
