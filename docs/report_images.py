@@ -67,7 +67,7 @@ def describe(picture: Path, numbers: dict[str, Any]) -> None:
 
 def main() -> None:
     """Write docs/images/report-model.png and report-bench.png."""
-    sys.path.insert(0, str(ROOT / "tests"))
+    sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "studio" / "tests")]
     from browser import chromium
 
     with tempfile.TemporaryDirectory() as name, chromium() as browser:
