@@ -87,7 +87,9 @@ Network = Annotated[
         default="to run: by the data set",
     ),
 ]
-AnnotatorName = Annotated[str | None, option("One of paper, calibrated.", default="to run: paper")]
+AnnotatorName = Annotated[
+    str | None, option("One of paper, calibrated, drawn.", default="to run: paper")
+]
 Images = Annotated[
     str | None,
     option(
@@ -104,7 +106,7 @@ OnlyEpochs = Annotated[int | None, option("Only runs with so many epochs.", defa
 OnlyModel = Annotated[str | None, option("Only runs of this network.", default="any")]
 OnlyAnnotator = Annotated[
     str | None,
-    option("Only runs with this annotator, paper or calibrated.", default="any"),
+    option("Only runs with this annotator: paper, calibrated or drawn.", default="any"),
 ]
 
 
