@@ -18,6 +18,8 @@ from pathlib import Path
 from statistics import fmean, pstdev
 from typing import Any
 
+import fair
+
 from pairlearn.cli import app
 from pairlearn_bench import GRIDS, TABLES, Record, RunStore, Tally, headline_counts
 from pairlearn_bench.cells import PUBLISHED, Cell, format_cell, summarize, table_order
@@ -70,6 +72,11 @@ def main() -> None:
     cifar10()
     counts = pairlearn("bench", "headline", f"--results={RESULTS}")
     (RESULTS / "headline.txt").write_text(counts, encoding="utf-8")
+    entries = sorted(map(str, (RESULTS / "predictions").glob("*.parquet")))
+    options = f"--tasks={RESULTS / 'tasks.parquet'}", f"--out={RESULTS / 'leaderboard.md'}"
+    pairlearn("bench", "score", *entries, *options)
+    fair.table(None)
+    fair.calibrated(None)
     pages = {
         "README.md": [leaderboard()],
         "cifar10/README.md": [other_priors(), published_images(), noise(), gamma(), limited()],

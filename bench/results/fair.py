@@ -2,6 +2,7 @@
 
     python bench/results/fair.py run DATA [--datasets ...] [--device cuda] [--store FILE]
     python bench/results/fair.py table
+    python bench/results/fair.py calibrated STORE
 
 Every method learns from the same items and the same annotator. On n pairs:
 
@@ -14,6 +15,7 @@ Every method learns from the same items and the same annotator. On n pairs:
     supervised, half         the true classes of n items: the same run with half of the pairs
 
 ``run`` trains them and adds to the store, which ``table`` keeps as runs/variants/fair.parquet.
+``calibrated`` keeps and tabulates runs whose classes are drawn from the annotator's posteriors.
 ``table`` writes paper/fair.csv and paper/fair.md: means over seeds, and paired differences over
 seeds with Student's t-tests, corrected for all cells of a comparison by Holm's method.
 """
@@ -58,7 +60,7 @@ SUBSET = "stratified"
 def main() -> None:
     """Run or tabulate."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=("run", "table"))
+    parser.add_argument("what", choices=("run", "table", "calibrated"))
     parser.add_argument("data", type=Path, nargs="?")
     parser.add_argument("--datasets", nargs="+", default=DATASETS)
     parser.add_argument("--seeds", type=int, default=len(SEEDS))
@@ -69,6 +71,9 @@ def main() -> None:
     args = parser.parse_args()
     if args.what == "table":
         table(args.store if args.store.exists() else None)
+        return
+    if args.what == "calibrated":
+        calibrated(args.data)
         return
     store = RunStore(args.store)  # bf16 on one H200: 4.5 minutes for all six sets
     for dataset in args.datasets:
@@ -111,6 +116,28 @@ def differences(found: Accuracies, rival: str) -> list[dict[str, float | str | N
         {"dataset": dataset, "prior": prior, "rival": rival, **contrast._asdict(), "verdict": word}
         for (dataset, prior), contrast, word in rows
     ]
+
+
+def calibrated(store: Path | None) -> None:
+    """Write the mean accuracies of runs with drawn classes, after moving a new store."""
+    kept = STORE.with_name("calibrated.parquet")
+    if store is not None:
+        RunStore(store).to_parquet(kept)
+    records = read_records(kept)
+    places = grouped(records, lambda r: (r.run.dataset, f"{r.run.prior:g}"))
+    methods = list(dict.fromkeys(r.run.method for r in records))
+    rows = []
+    for (dataset, prior), here in places.items():
+        by_method = grouped(here, lambda r: r.run.method)
+        means = [
+            f"{fmean(r.results[SUBSET] for r in by_method[m]):.4f}" if m in by_method else "–"
+            for m in methods
+        ]
+        annotator = fmean(r.results[f"annotator_{SUBSET}"] for r in here)
+        rows.append([get_spec(dataset).title, prior, *means, f"{annotator:.4f}"])
+    text = aligned(["data set", "prior", *methods, "the annotator"], rows)
+    (RESULTS / "paper" / "calibrated.md").write_text(f"{text}\n", encoding="utf-8")
+    print(text)
 
 
 def table(store: Path | None) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from pairlearn_bench.cells import dataset_title
-from pairlearn_bench.runs import StoreError, grouped
+from pairlearn_bench.runs import StoreError, grouped, is_number
 from pairlearn_bench.statistics import paired, verdicts
 from pairlearn_bench.tables import aligned
 
@@ -74,8 +74,7 @@ def score(path: Path, tasks: Mapping[tuple[Any, ...], Mapping[int, bool]]) -> Sc
         said = {row["left"]: row["positive"] for row in groups[key]}
         if len(groups[key]) != len(truth) or said.keys() != truth.keys():
             raise StoreError(f"{path}: {key} needs one prediction for each of its test items")
-        wrong = [v for v in said.values() if not isinstance(v, float | int) or not 0 <= v <= 1]
-        if wrong:
+        if wrong := [v for v in said.values() if not is_number(v) or not 0 <= v <= 1]:
             raise StoreError(f"{path}: positive={wrong[0]!r} of {key} is no probability")
         scores[key] = float(np.mean([(said[item] > 0.5) == truth[item] for item in truth]))
     return scores
