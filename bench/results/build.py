@@ -72,7 +72,7 @@ def main() -> None:
     cifar10()
     counts = pairlearn("bench", "headline", f"--results={RESULTS}")
     (RESULTS / "headline.txt").write_text(counts, encoding="utf-8")
-    entries = sorted(map(str, (RESULTS / "predictions").glob("*.parquet")))
+    entries = sorted(map(str, (RESULTS.parent / "predictions").glob("*.parquet")))
     options = f"--tasks={RESULTS / 'tasks.parquet'}", f"--out={RESULTS / 'leaderboard.md'}"
     pairlearn("bench", "score", *entries, *options)
     fair.table(None)
