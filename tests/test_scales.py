@@ -181,7 +181,7 @@ def test_similarities_that_only_lean_are_not_upside_down(prior: float) -> None:
     cases = ((s, c), (0.3 * s, c), (0.4 * s, c), (0.7 + 0.3 * s, c), (s + noise[0], c + noise[1]),
              (0 * s, 0 * c), (0 * s + 1, c))  # fmt: skip
     for number, answers in enumerate(cases):
-        findings = check(pair_table(*ends, *answers, noisy=True), precision=False).findings
+        findings = check(pair_table(*ends, *answers, noisy=True)).findings
         assert "upside-down" not in [finding.code for finding in findings], number
 
 
@@ -191,6 +191,6 @@ def test_one_annotator_with_similarities_upside_down() -> None:
     s = np.where(bob, 1 - np.asarray(labels.similarity), labels.similarity)
     annotator = np.where(bob, "bob", "ann")
     table = pair_table(*ends.T, s, labels.difference, annotator=annotator)
-    findings = check(table, precision=False).findings
+    findings = check(table).findings
     (finding,) = (finding for finding in findings if finding.code == "upside-down")
     assert (finding.severity, finding.ids) == ("warning", ("bob",))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 import time
 from collections import Counter
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -68,10 +67,6 @@ def fit(
     ids: opt.Ids = None,
     labelled: opt.Labelled = None,
     positive: opt.Positive = None,
-    labelled_weight: Annotated[
-        float | None,
-        option("Share of --labelled in the objective; 0 to 1.", default="an item counts as a pair"),
-    ] = None,
     groups: Annotated[
         Path | None,
         option(
@@ -95,22 +90,14 @@ def fit(
     kinds: opt.Kinds = None,
     similarity_scale: opt.SimilarityScale = None,
     difference_scale: opt.DifferenceScale = None,
-    difference_means: opt.DifferenceMeans = None,
     risk: Annotated[
-        str, option("likelihood, sconfconfdiff, confdiff, sconf, convex-0.5, …")
-    ] = "likelihood",
-    correction: Annotated[str, option("abs, relu, none, or a slope.")] = "abs",
+        str, option("A risk and its correction, such as sconfconfdiff-relu or confdiff-none.")
+    ] = "likelihood-abs",
     epochs: opt.Epochs = None,
     batch_size: Annotated[
         int | None, option("Pairs in a step.", default="by their number", min=1)
     ] = None,
     learning_rate: opt.LearningRate = None,
-    weight_decay: Annotated[
-        float | None, option("Weight decay of Adam.", default="0.00001")
-    ] = None,
-    early_stopping: Annotated[
-        bool, option("Stop when the loss on held-out pairs no longer falls.", "--early-stopping")
-    ] = False,
     seed: opt.Seed = 0,
     device: opt.Device = "auto",
     checkpoint_seconds: opt.CheckpointSeconds = 60.0,
@@ -157,15 +144,14 @@ def fit(
     from pairlearn.training.ranks import joined_ranks
 
     classifier = _classifier(
-        model=model, annotators=annotators, unjudged=unjudged, labelled_weight=labelled_weight,
-        prior=prior, majority=majority, target_prior=target_prior,
-        annotator_prior=annotator_prior, risk=risk, correction=correction, epochs=epochs,
-        batch_size=batch_size, learning_rate=learning_rate, weight_decay=weight_decay,
-        early_stopping=early_stopping, random_state=seed, device=local_device(device),
+        model=model, annotators=annotators, unjudged=unjudged, prior=prior, majority=majority,
+        target_prior=target_prior, annotator_prior=annotator_prior, risk=risk, epochs=epochs,
+        batch_size=batch_size, learning_rate=learning_rate, random_state=seed,
+        device=local_device(device),
     )  # fmt: skip
     source = Source(
         items, pairs, ids, labelled, positive, groups, column_choice(columns, ignore, kinds),
-        Reading(similarity_scale, difference_scale, difference_means),
+        Reading(similarity_scale, difference_scale),
     )  # fmt: skip
     checkpoints = FitCheckpoints(out, checkpoint_seconds)
     with joined_ranks(device) as ranks, hidden_bars(not ranks.first):
@@ -184,6 +170,7 @@ def fit(
         "accuracy": accuracy,
         "not_measured": measured if isinstance(measured, str) else None,
     }
+    classifier.scales_ = source.reading.ends()
     classifier.trained_on_ = {
         "items": items.name,
         "items_sha256": digest(items),
@@ -196,7 +183,7 @@ def fit(
     classifier.save(out, overwrite=force)
     checkpoints.remove()
     doubt = measured.doubt if isinstance(measured, Measured) else None
-    notes = [*data.items.notes, *source.reading.notes, *filter(None, [doubt])]
+    notes = [*data.items.notes, *filter(None, [doubt])]
     return Output(summary, _lines(summary, target_prior, data.items.encoder), warnings=notes)
 
 
@@ -205,8 +192,6 @@ def _classifier(**options: Any) -> PairClassifier:
     from pairlearn.estimators import PairClassifier
     from pairlearn.estimators.parameters import check_parameters
 
-    with suppress(ValueError):
-        options["correction"] = float(options["correction"])
     classifier = PairClassifier(**{k: v for k, v in options.items() if v is not None})
     check_parameters(classifier)
     return classifier
@@ -258,7 +243,7 @@ class Source:
         settled = self.reading.settled(noisy=noisy)
         if self.labelled is not None or self.groups is not None:
             settled |= SETTLED_BY_LABELS
-        report = check(everything, items=items, prior=prior, majority=majority, precision=False)
+        report = check(everything, items=items, prior=prior, majority=majority)
         if errors := report.without(settled).of("error"):
             lines = [f"  {e.code}: {e.message}{where(e, e.message)}" for e in errors[:SHOWN]]
             lines += [f"  … and {len(errors) - SHOWN} more"] * (len(errors) > SHOWN)

@@ -11,7 +11,6 @@ import typer
 
 from pairlearn.cli.command import Command, Output, counted, new_app
 from pairlearn.cli.options import (
-    DifferenceMeans,
     DifferenceScale,
     Force,
     Json,
@@ -184,7 +183,6 @@ def import_(
     ] = None,
     similarity_scale: SimilarityScale = None,
     difference_scale: DifferenceScale = None,
-    difference_means: DifferenceMeans = None,
     as_json: Json = False,
 ) -> Output:
     """Import judgements made elsewhere: all of a file or nothing.
@@ -206,7 +204,7 @@ def import_(
             "--preference-column and --preference-means go together: what a probability of "
             "“better” says about classes is never guessed"
         )
-    reading = Reading(similarity_scale, difference_scale, difference_means)
+    reading = Reading(similarity_scale, difference_scale)
     with opened(project) as store, in_file(file):
         rows, left_out = _read(file, annotator, preference_column, preference_means, reading)
         count = import_judgements(store, rows)
