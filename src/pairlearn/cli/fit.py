@@ -137,28 +137,34 @@ def fit(
 
     check_share("--holdout", holdout, zero=True)
     check_positive(positive, labelled)
+    from pairlearn.estimators import PairClassifier
     from pairlearn.estimators.exchanged import CONTRADICTED
     from pairlearn.estimators.measuring import FitCheckpoints, Measured
+    from pairlearn.estimators.parameters import check_parameters
     from pairlearn.io.item_files import digest
     from pairlearn.training.devices import local_device
     from pairlearn.training.ranks import joined_ranks
 
-    classifier = _classifier(
-        model=model, annotators=annotators, unjudged=unjudged, prior=prior, majority=majority,
-        target_prior=target_prior, annotator_prior=annotator_prior, risk=risk, epochs=epochs,
-        batch_size=batch_size, learning_rate=learning_rate, random_state=seed,
-        device=local_device(device),
+    given: dict[str, Any] = {
+        "prior": prior, "epochs": epochs, "batch_size": batch_size, "learning_rate": learning_rate,
+    }  # fmt: skip
+    classifier = PairClassifier(
+        model=model, annotators=annotators, unjudged=unjudged, majority=majority,
+        target_prior=target_prior, annotator_prior=annotator_prior, risk=risk, random_state=seed,
+        device=local_device(device), **{k: v for k, v in given.items() if v is not None},
     )  # fmt: skip
-    source = Source(
-        items, pairs, ids, labelled, positive, groups, column_choice(columns, ignore, kinds),
-        Reading(similarity_scale, difference_scale),
-    )  # fmt: skip
+    check_parameters(classifier)
+    files = {"items": items, "pairs": pairs, "ids": ids, "labelled": labelled, "groups": groups}
+    reading = Reading(similarity_scale, difference_scale)
+    chosen = column_choice(columns, ignore, kinds)
     checkpoints = FitCheckpoints(out, checkpoint_seconds)
     with joined_ranks(device) as ranks, hidden_bars(not ranks.first):
         with ranks.first_goes_first():
             if ranks.first:
                 check_new_model(out, force=force)
-            data = source.read(noisy=noisy, prior=prior, majority=majority)
+            data = _read(
+                reading, files, chosen, positive, noisy=noisy, prior=prior, majority=majority
+            )
         measured = _train(classifier, data.table, checkpoints, holdout, seed, prior)
     if not ranks.first:
         return None
@@ -170,7 +176,7 @@ def fit(
         "accuracy": accuracy,
         "not_measured": measured if isinstance(measured, str) else None,
     }
-    classifier.scales_ = source.reading.ends()
+    classifier.scales_ = reading.ends()
     classifier.trained_on_ = {
         "items": items.name,
         "items_sha256": digest(items),
@@ -187,16 +193,6 @@ def fit(
     return Output(summary, _lines(summary, target_prior, data.items.encoder), warnings=notes)
 
 
-def _classifier(**options: Any) -> PairClassifier:
-    """The classifier to fit, its parameters checked; those not given keep their defaults."""
-    from pairlearn.estimators import PairClassifier
-    from pairlearn.estimators.parameters import check_parameters
-
-    classifier = PairClassifier(**{k: v for k, v in options.items() if v is not None})
-    check_parameters(classifier)
-    return classifier
-
-
 @dataclass(frozen=True)
 class TrainingData:
     """A table to fit, and its counts; ``judged`` counts the items that the ``rows`` are about."""
@@ -208,55 +204,43 @@ class TrainingData:
     statements: Counter[str]
 
 
-@dataclass(frozen=True)
-class Source:
-    """The files to learn from, and how to read them."""
+def _read(
+    reading: Reading, files: dict[str, Path | None], columns: Any, positive: str | None,
+    *, noisy: bool, prior: float | None, majority: Any,
+) -> TrainingData:  # fmt: skip
+    """Read everything into memory; errors that `check` finds are raised."""
+    from pairlearn.check import CHECKS, check
+    from pairlearn.estimators.table import Table
+    from pairlearn.io import read_items
+    from pairlearn.io.pairs import read_groups, read_labelled
+    from pairlearn.judgements import Judgements
 
-    items: Path
-    pairs: Path
-    ids: Path | None
-    labelled: Path | None
-    positive: str | None
-    groups: Path | None
-    columns: Any
-    reading: Reading
-
-    def read(self, *, noisy: bool, prior: float | None, majority: Any) -> TrainingData:
-        """Read everything into memory; errors that `check` finds are raised."""
-        from pairlearn.check import check
-        from pairlearn.estimators.table import Table
-        from pairlearn.io import read_items
-        from pairlearn.io.pairs import read_groups, read_labelled
-        from pairlearn.judgements import Judgements
-
-        columns, groups, classes = self.columns, None, None
-        if self.groups is not None:
-            groups = read_groups(self.groups, self.items)
-            columns = replace(columns, ignore=(*columns.ignore, "group"))
-        items = read_items(self.items, self.ids, columns=columns)
-        pairs = self.reading.table(self.pairs)
-        if self.labelled is not None:
-            classes = read_labelled(self.labelled, items, self.positive)
-        everything = pairs
-        if classes is not None:
-            everything = Judgements.concatenate([pairs, classes[0]])
-        settled = self.reading.settled(noisy=noisy)
-        if self.labelled is not None or self.groups is not None:
-            settled |= SETTLED_BY_LABELS
-        report = check(everything, items=items, prior=prior, majority=majority)
-        if errors := report.without(settled).of("error"):
-            lines = [f"  {e.code}: {e.message}{where(e, e.message)}" for e in errors[:SHOWN]]
-            lines += [f"  … and {len(errors) - SHOWN} more"] * (len(errors) > SHOWN)
-            command = shlex.join(
-                ["pairlearn", "check", str(self.pairs), "--items", str(self.items)]
-            )
-            head = f"{self.pairs} cannot be used as it is:"
-            raise ValueError("\n".join([head, *lines, f"`{command}` says more"]))
-        statements = Counter(report.statements)
-        if groups is not None:  # a group is one statement about its items
-            statements += Counter({name: len({*groups.v}) for name in groups.kinds()})
-        table = Table.of_items(items, pairs.located(items.ids), classes, groups)
-        return TrainingData(items, table, len(pairs), len(pairs.used()), statements)
+    items_file, pairs_file = Path(files["items"] or ""), Path(files["pairs"] or "")
+    known, classes = None, None
+    if files["groups"] is not None:
+        known = read_groups(files["groups"], items_file)
+        columns = replace(columns, ignore=(*columns.ignore, "group"))
+    items = read_items(items_file, files["ids"], columns=columns)
+    everything = pairs = reading.table(pairs_file)
+    if files["labelled"] is not None:
+        classes = read_labelled(files["labelled"], items, positive)
+        everything = Judgements.concatenate([pairs, classes[0]])
+    settled = reading.settled(noisy=noisy)
+    if classes is not None or known is not None:
+        settled |= SETTLED_BY_LABELS
+    wanted = {code for code, look_for in CHECKS.items() if look_for.severity == "error"} - settled
+    report = check(everything, items=items, prior=prior, majority=majority, codes=wanted)
+    if errors := report.of("error"):
+        lines = [f"  {e.code}: {e.message}{where(e, e.message)}" for e in errors[:SHOWN]]
+        lines += [f"  … and {len(errors) - SHOWN} more"] * (len(errors) > SHOWN)
+        command = shlex.join(["pairlearn", "check", str(pairs_file), "--items", str(items_file)])
+        head = f"{pairs_file} cannot be used as it is:"
+        raise ValueError("\n".join([head, *lines, f"`{command}` says more"]))
+    statements = Counter(report.statements)
+    if known is not None:  # a group is one statement about its items
+        statements += Counter({name: len({*known.v}) for name in known.kinds()})
+    table = Table.of_items(items, pairs.located(items.ids), classes, known)
+    return TrainingData(items, table, len(pairs), len(pairs.used()), statements)
 
 
 def _train(

@@ -66,10 +66,9 @@ class Reading:
             except ValueError as error:
                 raise ValueError(f"--{name}-scale: {error}") from None
 
-    def ends(self) -> dict[str, tuple[float, float] | None]:
+    def ends(self) -> dict[str, tuple[float, float]]:
         """The lowest and the highest answer by column, for a model to remember."""
-        found = {name: self.scales.get(name) for name in ("similarity", "difference")}
-        return {name: scale and (scale.low, scale.high) for name, scale in found.items()}
+        return {name: (scale.low, scale.high) for name, scale in self.scales.items()}
 
     def table(self, path: Path, *, noisy: bool = True) -> Judgements:
         """Read judgements on their scale; those out of range are for `check` to find."""
@@ -93,6 +92,5 @@ class Reading:
 
     def settled(self, *, noisy: bool = False) -> set[str]:
         """Codes of findings that the options answer."""
-        return (RANGES if noisy else set()) | (
-            {"upside-down"} if "similarity" in self.scales else set()
-        )
+        codes = set(RANGES) if noisy else set()
+        return codes | ({"upside-down"} if "similarity" in self.scales else set())

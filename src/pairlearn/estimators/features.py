@@ -197,7 +197,9 @@ def check_width(estimator: Any, x: NDArray[Any]) -> None:
         )
 
 
-class PairwiseTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class PairwiseTransformer(  # type: ignore[misc]
+    TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
+):
     """Apply a transformer of instances to pairs of them, and to instances as they are.
 
     Fits on the 2n instances of pairs (n, 2, d), so that x and x' are treated the same. Transforms
@@ -220,6 +222,10 @@ class PairwiseTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc
 
     def __init__(self, transformer: Any) -> None:
         self.transformer = transformer
+
+    def set_output(self, *, transform: Any = None) -> PairwiseTransformer:
+        """Has no effect: pairs have three axes, and a data frame has two."""
+        return self
 
     def fit(self, X: Any, y: Any = None) -> PairwiseTransformer:
         """Fit the transformer to all ends of pairs (n, 2, d), or to instances (m, d).

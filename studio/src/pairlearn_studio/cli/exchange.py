@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import typer
-
 from pairlearn.cli.command import Command, Output, counted, new_app
 from pairlearn.cli.options import (
     DifferenceScale,
@@ -327,15 +325,12 @@ def _read(
     from pairlearn_studio.label_studio import read_label_studio
 
     is_json = file.suffix.lower() == ".json"
-    if (is_json or column is not None) and reading != Reading():
-        raise ValueError("scales and meanings are for the columns similarity and difference")
+    if (is_json or column is not None) and reading.scales:
+        raise ValueError("scales are for the columns similarity and difference")
     if is_json:
         if annotator is not None or column is not None:
             raise ValueError("a Label Studio export names its annotators and has no such column")
         return read_label_studio(file)
     if column is not None and meaning is not None:
         return judgements_of(read_preferences(file, column, meaning), annotator), {}
-    table = reading.checked(file, noisy=False)
-    for note in reading.notes:
-        typer.echo(f"note: {note}", err=True)
-    return judgements_of(table, annotator), {}
+    return judgements_of(reading.checked(file, noisy=False), annotator), {}
