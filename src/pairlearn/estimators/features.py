@@ -197,9 +197,7 @@ def check_width(estimator: Any, x: NDArray[Any]) -> None:
         )
 
 
-class PairwiseTransformer(  # type: ignore[misc]
-    TransformerMixin, BaseEstimator, auto_wrap_output_keys=None
-):
+class PairwiseTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Apply a transformer of instances to pairs of them, and to instances as they are.
 
     Fits on the 2n instances of pairs (n, 2, d), so that x and x' are treated the same. Transforms
