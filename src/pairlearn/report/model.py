@@ -53,11 +53,6 @@ class Disagreement:
     answers: tuple[float, float]
     model: tuple[float, float]
 
-    @property
-    def said(self) -> tuple[float, float]:
-        """The old name of `answers`."""
-        return self.answers
-
 
 @dataclass(frozen=True)
 class Measured:
