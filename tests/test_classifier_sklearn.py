@@ -9,6 +9,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.feature_selection import VarianceThreshold
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
+from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 from sklearn.utils import get_tags
 
@@ -159,6 +160,12 @@ def test_feature_names_only_where_the_transformer_has_them():
     assert not hasattr(plain, "get_feature_names_out")
     selected = PairwiseTransformer(VarianceThreshold(5)).fit(ENDS)
     assert list(selected.get_feature_names_out(["a", "b", "c", "d"])) == ["c", "d"]
+
+
+def test_pipelines_that_put_out_data_frames_still_take_pairs():
+    steps = make_pipeline(PairwiseTransformer(StandardScaler()), linear(epochs=1))
+    steps.set_output(transform="pandas").fit(PAIRS, LABELS)
+    assert len(steps.predict(PAIRS[:, 0])) == len(PAIRS)
 
 
 def test_bad_input_of_a_transformer_is_named():

@@ -87,10 +87,9 @@ def test_help_shows_values_and_defaults_and_breaks_lines_once() -> None:
     assert len(first) + len(second.split()[0]) > 60  # as long as words allow
 
 
-PILOT = "--pilot pairs.csv --items items.csv --model model"
 SHORT = [
     ("check pairs.csv --majority negative", {"ok", "findings", "summary"}, ""),
-    ("plan --within 0.2 " + PILOT, {"pairs", "assumptions"}, "30"),
+    ("plan --within 0.2 --accuracy 0.9 --pilot pairs.csv", {"pairs", "assumptions"}, "30"),
     ("evaluate model items.csv pairs.csv", {"accuracy", "n", "warnings"}, "0."),
     ("predict model items.csv --out {}.csv", {"rows", "positive", "threshold"}, ""),
     ("split pairs.csv {}.csv {}-held.csv", {"training", "held_out", "left_out"}, ""),
@@ -234,22 +233,9 @@ def test_a_pilot_on_another_scale(tmp_path: Path, here: Path) -> None:
     s, c = 100 * table.answers().T
     write_pairs(pair_table(table.left, table.right, s, c, noisy=True), path)
     scales = "--similarity-scale 0,100 --difference-scale=-100,100"
-    for line in (
-        "plan --within 0.08 --accuracy 0.9 --pilot pairs.csv",
-        f"plan --within .05 {PILOT}",
-    ):
-        wanted = data_of(line)["pairs"]
-        assert data_of(f"{line.replace('pairs.csv', str(path))} {scales}")["pairs"] == wanted
-
-
-def test_a_pilot_and_a_model(here: Path) -> None:
-    """The interval of the model on the pilot, as `evaluate` has it, is what is planned by."""
-    line = f"plan --within 0.005 {PILOT}"
-    assert "pilot: 60 pairs, accuracy 0." in call(line).stdout
-    plan, accuracy = data_of(line), data_of("evaluate model items.csv pairs.csv")["accuracy"]
-    assert plan["assumptions"]["low"] == pytest.approx(accuracy["informed"]["low"], abs=0.01)
-    half = (plan["assumptions"]["high"] - plan["assumptions"]["low"]) / 2
-    assert plan["pairs"] == pytest.approx(60 * (half / 0.005) ** 2, abs=1)
+    line = "plan --within 0.08 --accuracy 0.9 --pilot pairs.csv"
+    wanted = data_of(line)["pairs"]
+    assert data_of(f"{line.replace('pairs.csv', str(path))} {scales}")["pairs"] == wanted
 
 
 # ---- simulate ---------------------------------------------------------------------------------

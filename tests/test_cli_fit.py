@@ -116,16 +116,16 @@ def test_the_model_is_that_of_python_on_all_pairs(tmp_path: Path) -> None:
 def test_options_reach_the_classifier(made: Any, tmp_path: Path) -> None:
     folder, _ = made
     expected = {
-        "risk": "confdiff", "correction": 0.5, "prior": 0.3, "target_prior": 0.2,
-        "annotator_prior": 0.4, "batch_size": 16, "weight_decay": 1e-3,
+        "risk": "confdiff-relu", "prior": 0.3, "target_prior": 0.2,
+        "annotator_prior": 0.4, "batch_size": 16,
         "device": "cpu", "model": "mlp", "epochs": 2, "learning_rate": 0.01,
     }  # fmt: skip
     options = [part for name, value in expected.items()
                for part in (f"--{name.replace('_', '-')}", value)]  # fmt: skip
-    more = ("--early-stopping", "--seed", 3, "--holdout", 0)
+    more = ("--seed", 3, "--holdout", 0)
     summarise(folder, tmp_path / "model", *options, *more)
     model = PairClassifier.load(tmp_path / "model")
-    expected |= {"early_stopping": True, "random_state": 3}
+    expected |= {"random_state": 3}
     assert expected.items() <= model.get_params().items()
     assert model.shift_ == pytest.approx(np.log(0.2 / 0.8) - np.log(0.4 / 0.6))
 
@@ -232,7 +232,7 @@ def test_numbers_as_classes_and_the_smaller_one_positive(made: Any, tmp_path: Pa
     for text, more, classes in (
         ((folder / "truth.csv").read_text(), (), [-1, 1]),  # its posteriors are ignored
         ("id,class\n3,1\n4,0\n", ("--positive", 0), [1, 0]),
-        ("id,class\n3,1\n", ("--labelled-weight", 0.1), [-1, 1]),
+        ("id,class\n3,1\n", (), [-1, 1]),
     ):
         known.write_text(text)
         summary = summarise(folder, tmp_path / "m", *ALONE, "--force", "--labelled", known, *more)

@@ -40,8 +40,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def line(folder: Path, out: Path, *more: str, pairs: Path | None = None) -> list[object]:
-    files = "--items", folder / "items.csv", "--pairs", pairs or folder / "held.csv"
-    return ["report", folder / "model", out, *files, *more]
+    files = folder / "items.csv", pairs or folder / "held.csv"
+    return ["report", folder / "model", *files, out, *more]
 
 
 def test_annotators_beside_a_model() -> None:

@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 
 from model_folders import plain, run
-from pairlearn import PairClassifier, PairLabels
+from pairlearn import PairLabels
 from pairlearn.check import check
+from pairlearn.cli.reading import Reading
+from pairlearn.estimators import PairClassifier
 from pairlearn.io import ItemTable, read_pairs, write_items, write_pairs
 from pairlearn.judgements.scales import Scale
 from pairlearn.simulation import simulate
@@ -97,24 +99,17 @@ def test_comparisons_as_differences_are_refused(tmp_path: Path) -> None:
     checked = run("check", path, "--prior", prior, "--json")
     assert checked.exit_code == 1
     (error,) = [f for f in json.loads(checked.stdout)["findings"] if f["severity"] == "error"]
-    assert error["code"] == "comparisons" and "--difference-means preference" in error["message"]
+    assert error["code"] == "comparisons" and "column preference" in error["message"]
     fit = ("fit", *files, "--prior", prior, "--model", "linear", "--epochs", 30)
     refused = run(*fit, "--out", tmp_path / "refused")
     assert refused.exit_code == 2 and "comparisons" in refused.output
-    # The accuracy that it would report, and the true one.
-    wrong = run(*fit, "--out", tmp_path / "wrong", "--difference-means", "difference", "--json")
-    x, r, _ = made(7, 3000)
-    positive = PairClassifier.load(tmp_path / "wrong").decision_function(ItemTable(None, x)) > 0
-    truth = np.where(positive, r, 1 - r).mean()
-    assert json.loads(wrong.stdout)["accuracy"]["low"] > truth, "confidently wrong, on request"
-    # As comparisons they give no accuracy, and ties are counted.
-    right = run(*fit, "--out", tmp_path / "right", "--difference-means", "preference", "--json")
-    report = json.loads(right.stdout)
+    # As preferences, with 0 for neither, they give no accuracy.
     ties = int((read_pairs(path).difference == 0).sum())
-    assert ties and f"{ties} differences of 0 prefer neither" in report["warnings"][0]
-    assert report["accuracy"] is None and report["statements"] == {"preference": 400 - ties}
-    measured = run("evaluate", tmp_path / "right", *files, "--prior", prior)
-    assert measured.exit_code == 2 and "comparisons" in measured.output
+    path.write_text(path.read_text().replace("difference", "preference", 1).replace(".0", ""))
+    right = run(*fit, "--out", tmp_path / "right", "--json")
+    report = json.loads(right.stdout)
+    assert ties and report["accuracy"] is None
+    assert report["statements"] == {"preference": 400 - ties}
 
 
 def test_sure_differences_are_no_comparisons() -> None:
@@ -194,3 +189,18 @@ def test_one_annotator_with_similarities_upside_down() -> None:
     findings = check(table).findings
     (finding,) = (finding for finding in findings if finding.code == "upside-down")
     assert (finding.severity, finding.ids) == ("warning", ("bob",))
+
+
+def test_a_model_remembers_the_scales_of_its_pairs(tmp_path: Path) -> None:
+    _, r, ends = made(3, 200)
+    labels = PairLabels.from_posteriors(*r[ends].T)
+    unit, graded = tmp_path / "unit.csv", tmp_path / "graded.csv"
+    write_pairs(pair_table(*ends.T, labels.similarity, labels.difference), unit)
+    s, c = 1 + 4 * labels.similarity, 2 * labels.difference
+    write_pairs(pair_table(*ends.T, s, c, noisy=True), graded)
+    model, wanted = PairClassifier(), read_pairs(unit).answers()
+    model.scales_ = Reading("1,5", "-2,2").ends()
+    assert model.scales_ == {"similarity": (1, 5), "difference": (-2, 2)}
+    remembered = Reading(None, None, model).checked(graded, noisy=False)
+    assert remembered.answers() == pytest.approx(wanted, abs=1e-6)
+    assert Reading("0,1", "-1,1", model).table(unit).answers() == pytest.approx(wanted)
