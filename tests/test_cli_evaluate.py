@@ -258,7 +258,7 @@ def test_noise_is_admitted_when_asked_for(made: Any, tmp_path: Path) -> None:
 
 # ---- compare ----------------------------------------------------------------------------------
 
-QUICK = ("--models", "linear", "--epochs", 1, "--folds", 2)
+QUICK = ("--models", "linear", "--epochs", 1, "--learning-rate", 0.05, "--folds", 2)
 TWO = ("--risks", "likelihood-abs, confdiff-none")
 
 
@@ -269,7 +269,7 @@ def test_compare_is_that_of_the_library(tmp_path: Path) -> None:
     result = answer("compare", *files, *QUICK, *TWO, *more)
     candidates = default_candidates(
         ["linear"], ["likelihood-abs", "confdiff-none"], prior=0.3, random_state=4, epochs=1,
-        majority="negative",
+        learning_rate=0.05, majority="negative",
     )  # fmt: skip
     with pytest.warns(PriorMismatchWarning):  # one epoch learns none
         wanted = compare_candidates(

@@ -84,8 +84,8 @@ def test_every_unusable_column_is_in_one_message(tmp_path: Path) -> None:
     assert str(caught.value) == (
         f"{tmp_path / 'items.csv'}: cannot be learnt from: 'key' has another value in every row, "
         "as an id has; 'customer_id' has another value in every row, as an id has; 'face' has "
-        "another value in every row, as an id has. Correct this, leave columns out (ignore=, or --ignore "
-        "key,customer_id,face), or say what they hold (kinds=, or --kinds key:text)"
+        "another value in every row, as an id has. Correct this, leave columns out (ignore=, or "
+        "--ignore key,customer_id,face), or say what they hold (kinds=, or --kinds key:text)"
     )
     assert kinds(text, tmp_path, ignore=["key", "customer_id", "face"]) == {}
     path = tmp_path / "items.parquet"

@@ -135,6 +135,7 @@ def compare(
     prior: opt.Prior = None,
     majority: opt.Majority = None,
     epochs: opt.Epochs = None,
+    learning_rate: opt.LearningRate = None,
     noisy: opt.Noisy = False,
     columns: opt.Columns = None,
     ignore: opt.Ignore = None,
@@ -162,7 +163,9 @@ def compare(
     from pairlearn.comparison import default_candidates
     from pairlearn.io import read_items
 
-    known: dict[str, Any] = {"prior": prior, "majority": majority, "epochs": epochs}
+    known: dict[str, Any] = {
+        "prior": prior, "majority": majority, "epochs": epochs, "learning_rate": learning_rate,
+    }  # fmt: skip
     chosen = default_candidates(
         parse_names(models, "--models"),
         parse_names(risks, "--risks") or ["likelihood-abs"],
