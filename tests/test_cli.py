@@ -166,16 +166,21 @@ def test_lines_are_broken_on_a_terminal_only(
 # ---- check ------------------------------------------------------------------------------------
 
 
-def test_check_of_a_good_table(here: Path) -> None:
+def test_check_of_a_good_table(here: Path, tmp_path: Path) -> None:
     result = call("check pairs.csv --items items.csv --prior 0.3")
     assert result.exit_code == 0
     text = plain(result.stdout)
     assert "pairs.csv: 60 judgements of 60 pairs of 120 items by 2 annotators" in text
     assert "36 similarities with differences, 12 similarities, 12 differences" in text
     assert "they can teach: everything" in text
-    assert text.endswith("0 errors, 0 warnings: fine (1 note: --notes)")
-    assert "share of positives: 0.258 (95% interval" in text and "precision" not in text
-    assert "precision" in call("check pairs.csv --notes").stdout
+    assert text.endswith("0 errors, 0 warnings: fine")
+    assert "share of positives: 0.258 (95% interval" in text
+    lines = ["left,right,preference", *(f"{k},{k + 100},left" for k in range(60))]
+    (tmp_path / "ranked.csv").write_text("\n".join(lines))
+    hidden = plain(run("check", tmp_path / "ranked.csv", "--prior", 0.3).stdout)
+    assert hidden.endswith("(1 note: --notes)") and "not-measurable" not in hidden
+    shown = run("check", tmp_path / "ranked.csv", "--prior", 0.3, "--notes").stdout
+    assert "not-measurable" in shown
 
 
 def test_check_of_one_pair(tmp_path: Path) -> None:

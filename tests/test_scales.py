@@ -105,7 +105,7 @@ def test_comparisons_as_differences_are_refused(tmp_path: Path) -> None:
     assert refused.exit_code == 2 and "comparisons" in refused.output
     # As preferences, with 0 for neither, they give no accuracy.
     ties = int((read_pairs(path).difference == 0).sum())
-    path.write_text(path.read_text().replace("difference", "preference", 1).replace(".0", ""))
+    path.write_text(path.read_text().replace("difference", "preference", 1).replace("-0.0", "0.0"))
     right = run(*fit, "--out", tmp_path / "right", "--json")
     report = json.loads(right.stdout)
     assert ties and report["accuracy"] is None

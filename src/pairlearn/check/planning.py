@@ -30,8 +30,8 @@ from pairlearn.randomness import stream
 Errors = Literal["symmetric", "misses", "alarms"]
 ERRORS = {"symmetric": (1, 1), "misses": (1, 0), "alarms": (0, 1)}
 """Whether the classifier errs on what the annotator would call positive, and negative."""
-TABLES = 32
-"""Simulated tables of each size: their mean half width has a standard error of about 2%."""
+TABLES = 64
+"""Simulated tables of each size: their mean half width has a standard error of about 1%."""
 LEAST_PAIRS = 30
 """Never plan fewer: their intervals say little."""
 LARGEST_TABLE = 10_000
