@@ -143,5 +143,5 @@ def test_folders_that_are_no_items(tmp_path: Path) -> None:
     with pytest.raises(TableError, match=r"a\.png cannot be read as an image"):
         read_items(photos)
     [(photos / f"{name}.txt").touch() for name in "abc"]
-    with pytest.raises(TableError, match="photos is a folder with 3 texts and as many images"):
+    with pytest.raises(TableError, match="photos is a folder with as many texts as images: move"):
         read_items(photos)

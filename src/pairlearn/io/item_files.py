@@ -336,10 +336,9 @@ class FolderSource(Source):
         images, texts = (list_files(path, SUFFIXES[kind]) for kind in ("image", "text"))
         if len(images) == len(texts):
             suffixes = ", ".join(sum(SUFFIXES.values(), ()))
-            raise TableError(
-                f"{path} is a folder with {len(texts)} texts and as many images ({suffixes}): "
-                "give more of one sort"
-            )
+            both = "as many texts as images: move one sort elsewhere"
+            neither = f"neither texts nor images ({suffixes})"
+            raise TableError(f"{path} is a folder with {both if texts else neither}")
         # A few texts beside images describe them, and the other way round.
         self.kind: ColumnKind = "image" if len(images) > len(texts) else "text"
         self._files = images if self.kind == "image" else texts
