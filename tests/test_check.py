@@ -268,9 +268,10 @@ def test_the_example_of_simulate_is_not_accused() -> None:
 
 def test_distances_to_the_feasible_region_by_hand() -> None:
     # √2·0.2 above the edge; below, the nearest to (0, 0) is c = ±t, s = (1 − t²)/2 at t = 0.
-    summary = check(table((1, 2, 0.9, 0.5), (3, 4, 0.0, 0.0), (5, 6, 0.5, 0.0))).summary
-    assert (summary.infeasible, summary.above_edge, summary.below_parabola) == (2, 1, 1)
-    assert summary.infeasible_distance == pytest.approx((0.2 * math.sqrt(2) + 0.5) / 2)
+    report = check(table((1, 2, 0.9, 0.5), (3, 4, 0.0, 0.0), (5, 6, 0.5, 0.0)))
+    numbers = find(report, "infeasible").numbers
+    assert (report.summary.infeasible, numbers["above"], numbers["below"]) == (2, 1, 1)
+    assert numbers["off"] == pytest.approx((0.2 * math.sqrt(2) + 0.5) / 2)
 
 
 def test_percentages_are_nothing_else() -> None:

@@ -200,13 +200,6 @@ def test_the_summary_has_at_most_ten_lines(tmp_path: Path) -> None:
     assert "annotators: " in result.stdout
 
 
-def test_no_simulation_for_a_note_that_fit_does_not_show(
-    made: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("pairlearn.check.checks.expected_half_width", None)
-    assert fit(made[0], tmp_path / "model", *ALONE).exit_code == 0
-
-
 # ---- known classes ----------------------------------------------------------------------------
 
 

@@ -103,9 +103,11 @@ def test_comparisons_as_differences_are_refused(tmp_path: Path) -> None:
     fit = ("fit", *files, "--prior", prior, "--model", "linear", "--epochs", 30)
     refused = run(*fit, "--out", tmp_path / "refused")
     assert refused.exit_code == 2 and "comparisons" in refused.output
-    # As preferences, with 0 for neither, they give no accuracy.
+    # As preferences, without those of neither, they give no accuracy.
     ties = int((read_pairs(path).difference == 0).sum())
-    path.write_text(path.read_text().replace("difference", "preference", 1).replace("-0.0", "0.0"))
+    head, *lines = path.read_text().splitlines()
+    kept = [line for line in lines if not line.endswith(("0.0", ",0"))]
+    path.write_text("\n".join([head.replace("difference", "preference"), *kept]))
     right = run(*fit, "--out", tmp_path / "right", "--json")
     report = json.loads(right.stdout)
     assert ties and report["accuracy"] is None
