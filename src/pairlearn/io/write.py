@@ -113,8 +113,13 @@ class RowWriter:
         """
         import pyarrow
 
+        if set(columns) != set(self.columns):
+            raise TableError(f"columns must be {list(self.columns)}; got {list(columns)}")
         arrays = [np.asanyarray(columns[name]) for name in self.columns]
+        n = len(arrays[0]) if arrays[0].ndim else 0
         for name, array in zip(self.columns, arrays, strict=True):
+            if array.ndim != 1 or len(array) != n:
+                raise TableError(f"column {name!r} must have shape ({n},); got {array.shape}")
             if array.dtype.kind not in "iufbU":
                 raise TableError(
                     f"column {name!r} must be numbers, booleans or text; got {array.dtype}"
@@ -131,9 +136,9 @@ class RowWriter:
                 raise TableError(f"column {field.name!r} was of another kind in an earlier batch")
         if self._suffix == ".csv":
             self._csv.writerows(zip(*map(_cells, arrays), strict=True))
-        elif table.num_rows:
+        elif n:
             self._sink.write_table(table)
-        self.count += table.num_rows
+        self.count += n
 
     def _open(self, schema: Any) -> None:
         """Open the file and write its header, once."""
