@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from pairlearn.estimators.population import guiding_prior, larger_class
 from sklearn.datasets import load_digits
 
 from model_folders import answer
 from pairlearn import Judgements, PairClassifier, PairLabels
 from pairlearn.estimators import KnownClassesWarning, PriorMismatchWarning, cross_fitting
-from pairlearn.estimators.population import guiding_prior, larger_class
 from pairlearn.evaluation import estimate_accuracy
 from pairlearn.io import ItemTable, write_items, write_pairs
 from pairlearn.risks import PairLikelihood

@@ -102,12 +102,6 @@ class Scoring:
         """The threshold as log-odds."""
         return math.log(self.threshold) - math.log1p(-self.threshold)
 
-    def side_doubts(self) -> list[str]:
-        """Reasons why the model may have the classes exchanged."""
-        from pairlearn.estimators.exchanged import side_doubts
-
-        return side_doubts(self.classifier)
-
     def doubts(self, evaluation: Evaluation) -> list[str]:
         """Other warnings about an evaluation."""
         from pairlearn.estimators.measuring import evaluation_doubts
@@ -179,7 +173,7 @@ def evaluate(
     check_share("--at-least", at_least)
     check_positive(positive, labelled)
     costs, paths = _costs(cost), two_files(files, items, pairs)
-    from pairlearn.estimators.exchanged import either_way
+    from pairlearn.estimators.orientation import either_way
 
     scoring = Scoring.read(
         model, paths, ids, Reading(similarity_scale, difference_scale, difference_means),
@@ -188,12 +182,11 @@ def evaluate(
     )  # fmt: skip
     held = scoring.held
     evaluation, recalibration = scoring.evaluation(costs), None
-    sides = scoring.side_doubts()
+    sides: list[str] = []
     wrong: list[str] = []
     extras: dict[str, Any] = dict.fromkeys(LINES)
     if labelled is not None:
-        recalibration, against, wrong = _recalibrated(scoring.classifier, held, labelled, positive)
-        sides += against
+        recalibration, sides, wrong = _recalibrated(scoring.classifier, held, labelled, positive)
     if recalibration is not None:
         extras["recalibration"] = {
             "slope": recalibration.slope,
@@ -241,7 +234,7 @@ def _recalibrated(
 
     What contradicts the judgements follows, and what contradicts the model.
     """
-    from pairlearn.estimators.exchanged import class_doubts
+    from pairlearn.estimators.orientation import class_doubts
     from pairlearn.io.pairs import read_labelled
 
     if positive is None and classifier.classes_.dtype.kind == "U":
@@ -393,7 +386,7 @@ def report(
         source=paths[0],
         threshold=threshold,
         prior=prior,
-        warnings=(*seen, *scoring.doubts(evaluation), *scoring.side_doubts()),
+        warnings=(*seen, *scoring.doubts(evaluation)),
     )
     size = write_page(out, build_report(measured), [*sorted(model.iterdir()), *paths])
     data = measured.to_dict()

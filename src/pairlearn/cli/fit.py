@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 import time
 from collections import Counter
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -38,6 +37,8 @@ SETTLED_BY_LABELS = {
     "majority-unclear", "needs-majority", "needs-prior", "one-value",
 }  # fmt: skip
 """Findings that some known classes, or shares of groups, settle."""
+SIDES = {"contradicted-classes", "majority-unclear", "prior-disagrees"}
+"""Findings that the classes or their frequencies may be wrong, which `fit` repeats."""
 HABITS = ("answers", "guesses", "lean_same", "lean_right", "spread_same", "spread_right", "scale")
 """Attributes of each annotator in the JSON."""
 
@@ -97,9 +98,9 @@ def fit(
     difference_scale: opt.DifferenceScale = None,
     difference_means: opt.DifferenceMeans = None,
     risk: Annotated[
-        str, option("likelihood, sconfconfdiff, confdiff, sconf, convex-0.5, …")
-    ] = "likelihood",
-    correction: Annotated[str, option("abs, relu, none, or a slope.")] = "abs",
+        str,
+        option("A risk and its correction: sconfconfdiff-abs, confdiff-relu, convex-0.5-none, …"),
+    ] = "likelihood-abs",
     epochs: opt.Epochs = None,
     batch_size: Annotated[
         int | None, option("Pairs in a step.", default="by their number", min=1)
@@ -150,18 +151,18 @@ def fit(
 
     check_share("--holdout", holdout, zero=True)
     check_positive(positive, labelled)
-    from pairlearn.estimators.exchanged import CONTRADICTED
     from pairlearn.estimators.measuring import FitCheckpoints, Measured
     from pairlearn.io.item_files import digest
     from pairlearn.training.devices import local_device
     from pairlearn.training.ranks import joined_ranks
 
     classifier = _classifier(
-        model=model, annotators=annotators, unjudged=unjudged, labelled_weight=labelled_weight,
-        prior=prior, majority=majority, target_prior=target_prior,
-        annotator_prior=annotator_prior, risk=risk, correction=correction, epochs=epochs,
-        batch_size=batch_size, learning_rate=learning_rate, weight_decay=weight_decay,
-        early_stopping=early_stopping, random_state=seed, device=local_device(device),
+        model=model, annotators=annotators, unjudged=unjudged, prior=prior, majority=majority,
+        target_prior=target_prior, annotator_prior=annotator_prior, risk=risk, epochs=epochs,
+        random_state=seed, training__labelled_weight=labelled_weight,
+        training__batch_size=batch_size, training__learning_rate=learning_rate,
+        training__weight_decay=weight_decay, training__early_stopping=early_stopping,
+        training__device=local_device(device),
     )  # fmt: skip
     source = Source(
         items, pairs, ids, labelled, positive, groups, column_choice(columns, ignore, kinds),
@@ -184,19 +185,18 @@ def fit(
         "accuracy": accuracy,
         "not_measured": measured if isinstance(measured, str) else None,
     }
-    classifier.trained_on_ = {
+    source_files = {
         "items": items.name,
         "items_sha256": digest(items),
         "pairs": pairs.name,
         "pairs_sha256": digest(pairs),
         "accuracy": accuracy,
     }
-    if classifier.contradicted_:
-        classifier.trained_on_[CONTRADICTED] = True
+    classifier.fitted_ = replace(classifier.fitted_, trained_on=source_files)
     classifier.save(out, overwrite=force)
     checkpoints.remove()
     doubt = measured.doubt if isinstance(measured, Measured) else None
-    notes = [*data.items.notes, *source.reading.notes, *filter(None, [doubt])]
+    notes = [*data.items.notes, *data.notes, *source.reading.notes, *filter(None, [doubt])]
     return Output(summary, _lines(summary, target_prior, data.items.encoder), warnings=notes)
 
 
@@ -205,9 +205,8 @@ def _classifier(**options: Any) -> PairClassifier:
     from pairlearn.estimators import PairClassifier
     from pairlearn.estimators.parameters import check_parameters
 
-    with suppress(ValueError):
-        options["correction"] = float(options["correction"])
-    classifier = PairClassifier(**{k: v for k, v in options.items() if v is not None})
+    given = {name: value for name, value in options.items() if value is not None}
+    classifier = PairClassifier().set_params(**given)
     check_parameters(classifier)
     return classifier
 
@@ -221,6 +220,7 @@ class TrainingData:
     rows: int
     judged: int
     statements: Counter[str]
+    notes: list[str]
 
 
 @dataclass(frozen=True)
@@ -270,8 +270,11 @@ class Source:
         statements = Counter(report.statements)
         if groups is not None:  # a group is one statement about its items
             statements += Counter({name: len({*groups.v}) for name in groups.kinds()})
-        table = Table.of_items(items, pairs.located(items.ids), classes, groups)
-        return TrainingData(items, table, len(pairs), len(pairs.used()), statements)
+        given = zip(("similarity", "difference"), self.reading.scales(), strict=True)
+        scales = {name: scale for name, scale in given if scale is not None}
+        table = Table.of_items(items, pairs.located(items.ids), classes, groups, scales)
+        notes = [finding.message for finding in report.findings if finding.code in SIDES]
+        return TrainingData(items, table, len(pairs), len(pairs.used()), statements, notes)
 
 
 def _train(
@@ -304,8 +307,6 @@ def _train(
 
 def _summary(classifier: PairClassifier, data: TrainingData) -> dict[str, Any]:
     """Counts of the data and facts about the training, for JSON."""
-    from pairlearn.estimators.parameters import model_of
-
     encoder = data.items.encoder
     return {
         "judgements": data.rows,
@@ -313,7 +314,7 @@ def _summary(classifier: PairClassifier, data: TrainingData) -> dict[str, Any]:
         "items": data.judged,
         "statements": {name: count for name, count in data.statements.items() if count},
         "columns": encoder and {column.name: column.kind for column in encoder.columns},
-        "trained": model_of(classifier),
+        "trained": classifier.model_,
         "classes": classifier.classes_.tolist(),
         "prior": classifier.prior_,
         "shift": classifier.shift_,

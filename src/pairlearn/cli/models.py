@@ -167,16 +167,19 @@ def compare(
     """
     from pairlearn.comparison import compare as run
     from pairlearn.comparison import default_candidates
+    from pairlearn.estimators import TrainingOptions
     from pairlearn.io import read_items
 
     check_suffix("--out", out, ".csv")
     known: dict[str, Any] = {
-        "prior": prior, "majority": majority, "epochs": epochs, "learning_rate": learning_rate,
+        "prior": prior, "majority": majority, "epochs": epochs,
+        "training": TrainingOptions(
+            device=device, learning_rate="auto" if learning_rate is None else learning_rate
+        ),
     }  # fmt: skip
     chosen = default_candidates(
         parse_names(models, "--models"),
         parse_names(risks, "--risks") or ["likelihood-abs"],
-        device=device,
         random_state=seed,
         **{name: value for name, value in known.items() if value is not None},
     )

@@ -1,8 +1,8 @@
-"""The class prior: what a table determines of it, what the user must state, and shifts to another.
+"""What a table fixes: the level, the side, and so which class is which.
 
-An annotator judges by the class prior of the population they have in mind. A classifier that is
-used at another prior π shifts its log-odds by δ = logit π − logit π_a from the annotator's prior
-π_a; where that is unknown, δ solves mean σ(z + δ) = π on the training instances.
+Statements may leave open how frequent the classes are (the level), or which of the two is the
+positive one (the side). Then the user must say. `Orientation` decides it once for a fit, and
+everything else asks it.
 
 **Guidance.** Similarity and difference do not change when both posteriors are reflected,
 (r, r') ↔ (1 − r', 1 − r). At a prior far from ½ most pairs are of one class, and their reflections
@@ -18,45 +18,100 @@ Differences determine the side. Let g be a linear score that predicts them, c �
 and the positive class is the larger one where ḡ > M; the similarities show how much larger. In the
 first quarter of the epochs mean(p) is drawn to that prior, by KL(π ‖ mean p) with a weight that
 falls from one to zero.
+
+**Shift.** An annotator judges by the class prior of the population they have in mind. A classifier
+that is used at another prior π shifts its log-odds by δ = logit π − logit π_a from the annotator's
+prior π_a; where that is unknown, δ solves mean σ(z + δ) = π on the training instances.
 """
 
 from __future__ import annotations
 
-import math
-from statistics import NormalDist
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
+from scipy.optimize import brentq
 from scipy.special import expit, logit
 
 from pairlearn.columns import Floats
-from pairlearn.evaluation import Confidence, recalibrate
-from pairlearn.evaluation.ranking import against_classes, linear_scores
+from pairlearn.estimators.parameters import needs_prior, options_of, risk_of
+from pairlearn.evaluation.judged import Estimate
+from pairlearn.evaluation.measures import evaluate
+from pairlearn.evaluation.ranking import against_classes, linear_scores, reversed_share
 from pairlearn.judgements import Judgements
 from pairlearn.judgements.kinds import kind
-from pairlearn.labels import PairLabels
 from pairlearn.prior import PriorEstimate, estimate_prior
 from pairlearn.randomness import permutation, stream
-from pairlearn.risks import PairLikelihood
+from pairlearn.risks import PairLikelihood, Risk
 from pairlearn.training.learner import Recipe
 from pairlearn.training.trainer import module_logits, train
 
 if TYPE_CHECKING:
-    from pairlearn.evaluation import Estimate
+    from pairlearn.estimators.classifier import PairClassifier
+    from pairlearn.estimators.prediction import ScoredPairs
 
 Majority = Literal["positive", "negative"]
 Need = Literal["nothing", "majority", "prior"]
-CONFIDENCE = 0.99  # of the interval outside of which a stated prior causes a warning
-LEAST_ROWS = 30  # judged rows from which on an interval is trusted
-ROWS = 4096  # for guidance: more rows do not change which class is larger
+ROWS = 4096
+"""Rows for guidance: more do not change which class is larger."""
 FOLDS = 10
-UNEVEN = 0.6  # share of the larger class below which there is no wrong side
-LEAST_LABELS = 10
-CLEAR = 1.5  # least distance from chance, in standard errors, that is believed
+"""Folds of the linear score, as many as its Gram matrix is cheap to leave out."""
+UNEVEN = 0.6
+"""Share of the larger class below which hardly any training ends reflected
+(`bench/results/mirrored.py`)."""
+CLEAR = 1.5
+"""Least distance from chance that is believed, in standard errors: seven in eight are right."""
+EITHER_WAY = (
+    "it is {low:.3f} to {high:.3f}, or {least:.3f} to {most:.3f} if these judgements have the "
+    "classes exchanged: see the warnings"
+)
+AGAINST_MODEL = (
+    "the known classes contradict the model: it takes an item called negative for the more "
+    "positive one in {share:.0%} of the couples. Either the positive class (positive=, or "
+    "--positive) is the other one, or the model was fitted to differences with left and right "
+    "exchanged"
+)
+AGAINST_DIFFERENCES = (
+    "the known classes contradict the differences: by these, an item called negative is the "
+    "more positive one in {share:.0%} of the couples. Either the positive class "
+    "(positive=, or --positive) is the other one, or differences are above 0 where the left "
+    "item is the more positive one: then change their sign"
+)
+NOT_CORRECTED = ". The classes do not correct the confidence of these judgements"
 
 
-class PriorMismatchWarning(UserWarning):
-    """The stated class prior is not the one that the judgements imply."""
+@dataclass(frozen=True)
+class Orientation:
+    """What the statements leave open, and what settles it.
+
+    ``need`` is what the statements do not determine; ``prior`` the class prior that a risk or the
+    table needs, stated or estimated; ``larger`` the larger class, if it was stated.
+    """
+
+    need: Need
+    prior: float | None
+    larger: Majority | None
+
+    @property
+    def stated(self) -> float:
+        """The prior, where it is needed."""
+        assert self.prior is not None
+        return self.prior
+
+    @classmethod
+    def of(cls, settings: PairClassifier, features: Any, rows: Judgements, seed: int) -> Self:
+        """Decide for a table; ValueError if something must be stated and is not."""
+        prior = None if settings.prior == "estimate" else float(settings.prior)
+        affine, rows = needs_prior(settings.risk), rows.packed(seed)
+        need, larger = required_parameter(rows, affine), stated_majority(prior, settings.majority)
+        check_stated(need, rows, prior, larger)
+        if prior is None and affine and isinstance(settings.risk, Risk):
+            prior = float(settings.risk.prior)  # type: ignore[arg-type]
+        elif prior is None and affine:
+            side = larger or find_majority(features, rows, seed, settings)
+            prior = prior_from_similarities(rows, side).value
+        # A risk of its own kinds reads the prior with every row.
+        return cls("nothing" if risk_of(settings, prior).kinds else need, prior, larger)
 
 
 def required_parameter(rows: Judgements, prior_known: bool) -> Need:
@@ -104,34 +159,8 @@ def check_stated(
         )
 
 
-def unclear_majority(rows: Judgements, side: Majority) -> str | None:
-    """Warning that classes may be too equal in size to tell which one is larger."""
-    if not rows.has("similarity").any():
-        return None
-    prior = prior_from_similarities(rows, side)
-    if not prior.low <= 0.5 <= prior.high:
-        return None
-    return (
-        "the similarities allow for classes of equal size (a share of positives of "
-        f"{prior.value:.3f}, 95% interval {prior.low:.3f} to {prior.high:.3f}), and the larger "
-        "class is all that tells which is which: it may be a coin toss. Give more pairs, or some "
-        "differences, preferences or labelled instances"
-    )
-
-
-def check_majority_determined(rows: Judgements, risk: Any) -> None:
-    """Raise if a prior is to be estimated and nothing shows which side of ½ it is on."""
-    if required_parameter(rows, prior_known=False) == "majority":
-        raise ValueError(
-            f"risk {str(risk)!r} needs the class prior, and similarities alone give it up to an "
-            "exchange of the classes: state the larger class (majority=, or --majority) or the "
-            "prior (prior=, or --prior)"
-        )
-
-
 def solve_shift(logits: Floats, weight: Floats, prior: float) -> float:
     """Solve mean σ(z + δ) = π over weighted instances for δ."""
-    from scipy.optimize import brentq
 
     def excess(shift: float) -> float:
         return mean_posterior(logits + shift, weight) - prior
@@ -170,12 +199,19 @@ def prior_from_similarities(
     )
 
 
-def find_majority(features: Any, rows: Judgements, seed: int, device: str) -> Majority:
+def find_majority(features: Any, rows: Judgements, seed: int, settings: PairClassifier) -> Majority:
     """Find the larger class by a linear model trained with the pair likelihood.
 
     With similarities and differences it follows from the model's ranking by `prior_of_ranking`,
     which is right even if the likelihood has learnt reflected posteriors; otherwise from mean(p).
+    ValueError if the statements do not show it.
     """
+    if required_parameter(rows, prior_known=False) == "majority":
+        raise ValueError(
+            f"risk {str(settings.risk)!r} needs the class prior, and similarities alone give it up "
+            "to an exchange of the classes: state the larger class (majority=, or --majority) or "
+            "the prior (prior=, or --prior)"
+        )
     steps = -(-len(rows) // 256)
     recipe = Recipe(
         epochs=max(5, -(-300 // steps)),
@@ -183,12 +219,11 @@ def find_majority(features: Any, rows: Judgements, seed: int, device: str) -> Ma
         learning_rate=1e-2,
         weight_decay=1e-4,
         patience=1,
-        device=device,
+        device=options_of(settings).device,
         seed=seed,
     )
     flat = features.reshape(len(features), -1)
     risk = PairLikelihood(correction="abs")
-    rows = rows.packed(seed)
     z = module_logits(train(flat, rows, risk, "linear", recipe).module, flat)
     prior = prior_of_ranking(rows, z)
     mean = mean_posterior(z[rows.ends].ravel(), np.repeat(rows.weight, 2))
@@ -204,8 +239,6 @@ def prior_of_ranking(rows: Judgements, logits: Floats) -> Estimate | None:
     trained with a wrong prior or with the classes exchanged. None with fewer than two such rows, or
     without similarities or differences.
     """
-    from pairlearn.evaluation import evaluate
-
     rows = rows[rows.soft & (rows.weight > 0) & (rows.ends[:, 0] != rows.ends[:, 1])]
     if len(rows) < 2 or not rows.has("similarity").any() or not rows.has("difference").any():
         return None
@@ -217,106 +250,7 @@ def prior_of_ranking(rows: Judgements, logits: Floats) -> Estimate | None:
         weight=rows.weight,
         items=rows.ends,
         threshold=float(np.median(z)),
-        confidence=CONFIDENCE,
     ).prior
-
-
-def disagreement(
-    rows: Judgements, stated: float, logits: Floats | None, weight: Floats
-) -> str | None:
-    """Warning that the stated prior contradicts the judgements.
-
-    The similarities of the rows imply a prior. With the pair likelihood, the mean posterior of the
-    weighted training instances is the annotator's prior too; `logits` are None with another risk.
-    """
-    side: Majority = "positive" if stated > 0.5 else "negative"
-    priors: list[tuple[str, float, float, float]] = []
-    if rows.weight[rows.has("similarity")].sum() > 0 and len(rows) > 1:
-        s = prior_from_similarities(rows, side, CONFIDENCE)
-        priors.append(("the similarities imply", s.value, s.low, s.high))
-    if logits is not None and len(logits) > 1:
-        mean = mean_posterior(logits, weight)
-        spread = math.sqrt(float(np.average((expit(logits) - mean) ** 2, weights=weight)))
-        count = float(weight.sum()) ** 2 / float(weight @ weight)
-        half = NormalDist().inv_cdf((1 + CONFIDENCE) / 2) * spread / math.sqrt(count)
-        priors.append(("the posteriors learnt have mean", mean, mean - half, mean + half))
-    for source, value, low, high in priors:
-        if not low <= stated <= high:
-            return (
-                f"the stated class prior is {stated:g}, and {source} {value:.3f} "
-                f"({CONFIDENCE:.0%} interval {low:.3f} to {high:.3f}): the stated prior is wrong, "
-                "or the judgements were made with another population in mind. In the first case "
-                "leave it out; in the second, if the classifier is used at the stated prior, pass "
-                f"{stated:g} as the target prior (target_prior=, or --target-prior)"
-            )
-    return None
-
-
-def wrong_side(rows: Judgements, prior: float, logits: Floats) -> str | None:
-    """Warning that by `prior_of_ranking` the larger class is not the one of the prior."""
-    if prior == 0.5 or len(rows) < LEAST_ROWS:
-        return None
-    implied = prior_of_ranking(rows, logits)
-    if implied is None or not (implied.high < 0.5 if prior > 0.5 else implied.low > 0.5):
-        return None
-    larger, smaller = ("positive", "negative") if prior > 0.5 else ("negative", "positive")
-    return (
-        f"the class prior {prior:.3g} makes the {larger} class the larger one, and the "
-        f"differences say that it is the {smaller} one: with the model they imply "
-        f"{implied.value:.3f} ({CONFIDENCE:.0%} interval {implied.low:.3f} to {implied.high:.3f}). "
-        f"Pass {1 - prior:.3g} (prior=, or --prior), or change the sign of the differences if they "
-        "are how much likelier the left one is positive"
-    )
-
-
-class KnownClassesWarning(UserWarning):
-    """Known classes and differences contradict each other."""
-
-
-def classes_against_differences(features: Any, statements: Judgements) -> str | None:
-    """Warning that known classes contradict the differences."""
-    if (share := against_classes(statements, features)) is None:
-        return None
-    return (
-        "the known classes contradict the differences: by these, an item called negative is the "
-        f"more positive one in {share:.0%} of the couples. Either the positive class "
-        "(positive=, or --positive) is the other one, or differences are above 0 where the left "
-        "item is the more positive one: then change their sign"
-    )
-
-
-def confidence_from_labels(
-    features: Any, z: Floats, judged: Judgements, known: Judgements
-) -> tuple[Confidence | None, float]:
-    """Calibrate the annotators' confidence by items of known class; and a factor for z.
-
-    These items must be in judged pairs, where they are found by their features. (None, 1) if they
-    are few, or if answers are hard and so do not show confidence.
-    """
-    both, known = judged[judged.of("both")], known[known.of("label")]
-    if len(known) < LEAST_LABELS or not len(both) or both.hard().mean() > 0.5:
-        return None, 1.0
-    flat = features.reshape(len(features), -1)
-    _, same = np.unique(flat, axis=0, return_inverse=True)
-    classes = np.full(len(features), np.nan)
-    classes[same[known.ends[:, 0]]] = known.u
-    items = same[both.ends]
-    at_ends = classes[items]
-    if len(np.unique(items[~np.isnan(at_ends)])) < LEAST_LABELS:
-        return None, 1.0
-    outputs = z[both.ends]
-    fit = recalibrate(both.labels(), *outputs.T, *at_ends.T, weight=both.weight, items=items)
-    confidence = Confidence(fit.slope, fit.shift, fit.n, fit.interval)
-    if confidence.interval[0] <= 1 <= confidence.interval[1]:
-        return confidence, 1.0
-    # The model was trained on the labels too, which has corrected a part of it.
-    shares = fit.labels.outcomes()
-
-    def loss(slope: float) -> float:
-        chances = PairLabels.from_posteriors(*expit(slope * outputs.T)).outcomes()
-        return -float((shares * np.log(chances.clip(1e-12))).sum())
-
-    return confidence, min(np.geomspace(confidence.slope, 1, 20).tolist(), key=loss)
 
 
 def guiding_prior(features: Any, rows: Judgements, seed: int) -> float | None:
@@ -360,3 +294,31 @@ def _in_errors(value: float, weight: Floats, added: Floats) -> float:
     """A weighted mean in units of its standard error, from the contribution of each row."""
     error = float(np.sqrt(np.square(weight * added).sum()))
     return value / error if error > 0 else 0.0
+
+
+def either_way(accuracy: Estimate) -> str:
+    """An accuracy, and what it is if the classes are exchanged."""
+    low, high = accuracy.low, accuracy.high
+    return EITHER_WAY.format(low=low, high=high, least=1 - high, most=1 - low)
+
+
+def class_doubts(scored: ScoredPairs, classes: Floats) -> tuple[list[str], list[str]]:
+    """What known classes (n, 2) of the ends of pairs contradict: their differences, and the model.
+
+    Classes are NaN where unknown.
+    """
+    items, first = np.unique(scored.ends, return_index=True)
+    of_items, z = classes.ravel()[first], scored.z.ravel()[first]
+    told = ~np.isnan(of_items)
+    # Similar items are those with similar log-odds, whatever the features are.
+    numbered = np.searchsorted(items, scored.ends)
+    judged = Judgements.from_pairs(numbered, scored.labels)
+    known = Judgements.about_items("label", np.flatnonzero(told), of_items[told])
+    against = against_classes(Judgements.concatenate([judged, known]), z[:, None])
+    share = reversed_share(z[told], of_items[told] > 0.5)
+    return (
+        []
+        if against is None
+        else [f"{AGAINST_DIFFERENCES.format(share=against)}. {NOT_CORRECTED}"],
+        [] if share is None else [f"{AGAINST_MODEL.format(share=share)}. {NOT_CORRECTED}"],
+    )
