@@ -14,7 +14,7 @@ from model_folders import answer, fitted, plain, probability, run, simulated
 from pairlearn import evaluate as evaluate_arrays
 from pairlearn.comparison import compare as compare_candidates
 from pairlearn.comparison import default_candidates
-from pairlearn.estimators import PairClassifier, PriorMismatchWarning
+from pairlearn.estimators import PairClassifier, TrainingOptions
 from pairlearn.evaluation import choose_threshold, sensitivity
 from pairlearn.io import write_pairs
 from pairlearn.judgements import Judgements
@@ -274,13 +274,11 @@ def test_compare_is_that_of_the_library(tmp_path: Path) -> None:
     result = answer("compare", *files, *QUICK, *TWO, *more)
     candidates = default_candidates(
         ["linear"], ["likelihood-abs", "confdiff-none"], prior=0.3, random_state=4, epochs=1,
-        learning_rate=0.05, majority="negative",
+        training=TrainingOptions(learning_rate=0.05), majority="negative",
     )  # fmt: skip
-    with pytest.warns(PriorMismatchWarning):  # one epoch learns none
-        wanted = compare_candidates(
-            candidates, made.pairs.ends, made.pairs.labels(), preprocessor=made.items, folds=2,
-            seed=4,
-        )  # fmt: skip
+    wanted = compare_candidates(
+        candidates, made.pairs.ends, made.pairs.labels(), preprocessor=made.items, folds=2, seed=4
+    )
     assert (result["best"], result["ties"]) == (wanted.best.name, list(wanted.ties))
     assert (result["folds"], result["tested"], result["judgements"]) == (2, 60, 60)
     values = [row["accuracy"]["value"] for row in result["rows"]]

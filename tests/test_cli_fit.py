@@ -101,7 +101,8 @@ def test_the_model_is_that_of_python_on_all_pairs(tmp_path: Path) -> None:
     names = ("similarity", "difference")
     labels = np.array([[float(row[name] or "nan") for name in names] for row in rows])
     ends = np.array([[int(row["left"]), int(row["right"])] for row in rows])
-    expected = PairClassifier(model="linear", epochs=5, learning_rate=0.02, random_state=7)
+    expected = PairClassifier(model="linear", epochs=5, random_state=7)
+    expected.set_params(training__learning_rate=0.02)
     expected.fit(
         made.items.features[ends],
         labels,
@@ -116,16 +117,17 @@ def test_the_model_is_that_of_python_on_all_pairs(tmp_path: Path) -> None:
 def test_options_reach_the_classifier(made: Any, tmp_path: Path) -> None:
     folder, _ = made
     expected = {
-        "risk": "confdiff", "correction": 0.5, "prior": 0.3, "target_prior": 0.2,
-        "annotator_prior": 0.4, "batch_size": 16, "weight_decay": 1e-3,
-        "device": "cpu", "model": "mlp", "epochs": 2, "learning_rate": 0.01,
+        "risk": "confdiff-slope=0.5", "prior": 0.3, "target_prior": 0.2,
+        "annotator_prior": 0.4, "model": "mlp", "epochs": 2,
     }  # fmt: skip
-    options = [part for name, value in expected.items()
+    training = {"batch_size": 16, "weight_decay": 1e-3, "device": "cpu", "learning_rate": 0.01}
+    options = [part for name, value in (expected | training).items()
                for part in (f"--{name.replace('_', '-')}", value)]  # fmt: skip
     more = ("--early-stopping", "--seed", 3, "--holdout", 0)
     summarise(folder, tmp_path / "model", *options, *more)
     model = PairClassifier.load(tmp_path / "model")
-    expected |= {"early_stopping": True, "random_state": 3}
+    expected |= {f"training__{name}": value for name, value in training.items()}
+    expected |= {"training__early_stopping": True, "random_state": 3}
     assert expected.items() <= model.get_params().items()
     assert model.shift_ == pytest.approx(np.log(0.2 / 0.8) - np.log(0.4 / 0.6))
 
@@ -300,7 +302,7 @@ def test_an_interrupt_says_what_is_kept(
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr("pairlearn.estimators.classifier.refuse_divergence", interrupt)
+        patched.setattr("pairlearn.estimators.learning.refuse_divergence", interrupt)
         patched.setattr("pairlearn.training.checkpoint.FIRST", 60.0)
         first = fit(made[0], out, *ALONE)
         second = fit(made[0], out, *ALONE, "--checkpoint-seconds", 0)

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from pairlearn import Judgements, make_risk
-from pairlearn.estimators import PairClassifier
+from pairlearn.estimators import PairClassifier, TrainingOptions
 from pairlearn.judgements.kinds import KINDS, code, kind
 from pairlearn.models import make_model
 from pairlearn.randomness import permutation, stream
@@ -344,7 +344,7 @@ def test_fit_runs_the_code_that_the_exact_tests_verify(monkeypatch: pytest.Monke
         )
     rng = np.random.default_rng(0)
     judgements = Judgements.from_pairs(rng.permutation(80).reshape(40, 2), rng.random((40, 2)) / 3)
-    PairClassifier(model="linear", epochs=3, batch_size=10).fit(
+    PairClassifier(model="linear", epochs=3, training=TrainingOptions(batch_size=10)).fit(
         rng.normal(size=(80, 2)), judgements
     )
     assert calls.count("pair_moments") >= 12
@@ -373,11 +373,11 @@ def few() -> tuple[Any, Any, dict[str, Any]]:
 @pytest.mark.parametrize("by_name", [True, False])
 def test_a_risk_of_ones_own_without_a_prior(by_name: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """No other model is trained to find a prior, and tables are asked for what they need."""
-    from pairlearn.estimators import population
+    from pairlearn.estimators import orientation
 
     monkeypatch.setitem(RISKS, "plain", Plain)
-    monkeypatch.setattr(population, "find_majority", None)
-    risk = "plain" if by_name else Plain(correction="abs")
+    monkeypatch.setattr(orientation, "find_majority", None)
+    risk = "plain-abs" if by_name else Plain(correction="abs")
     pairs, labels, options = few()
     ours = PairClassifier(risk=risk, **options).fit(pairs, labels)
     likelihood = PairClassifier(**options).fit(pairs, labels)

@@ -93,7 +93,7 @@ class Instances(Section):
 
     shape: list[int]
     flat: bool
-    classes: list[int] | list[str] | list[float] | list[bool]
+    classes: list[bool | int | float | str]
     names: list[str] | None
     columns: list[Column] | None
     features: str | None
@@ -252,6 +252,8 @@ def _fitted(
         encoder.Column(**_fields(one) | {"words": (*one.words,), "weights": (*one.weights,)})
         for one in known.columns
     )
+    if len(known.classes) != 2:
+        raise ValueError(f"there are two classes; got {known.classes!r:.80}")
     network = _build(model.network, state, module)
     parameters = _fields(model.parameters) | {
         "training": TrainingOptions(**_fields(model.parameters.training)),
