@@ -393,7 +393,7 @@ def test_a_risk_object_brings_its_prior() -> None:
     by_object = PairClassifier(risk=make_risk("confdiff-abs", prior=0.4), **options).fit(
         pairs, labels
     )
-    by_name = PairClassifier(risk="confdiff", prior=0.4, **options).fit(pairs, labels)
+    by_name = PairClassifier(risk="confdiff-abs", prior=0.4, **options).fit(pairs, labels)
     x = pairs[:, 0]
     assert by_object.prior_ == 0.4
     assert by_object.decision_function(x) == pytest.approx(by_name.decision_function(x))
