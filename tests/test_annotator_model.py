@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from pairlearn.estimators.cross_fitting import reason_to_learn
 
 from pairlearn import PairClassifier, PairLabels
 from pairlearn.annotators import Annotator, Annotators
 from pairlearn.annotators.answers import Answers
+from pairlearn.estimators.learning import reason_to_learn
 from pairlearn.judgements import Judgements
 
 PAIRS = 300

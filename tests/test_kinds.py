@@ -372,11 +372,8 @@ def few() -> tuple[Any, Any, dict[str, Any]]:
 
 @pytest.mark.parametrize("by_name", [True, False])
 def test_a_risk_of_ones_own_without_a_prior(by_name: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No other model is trained to find a prior, and tables are asked for what they need."""
-    from pairlearn.estimators import orientation
-
+    """It needs no prior, and tables are asked for what they need."""
     monkeypatch.setitem(RISKS, "plain", Plain)
-    monkeypatch.setattr(orientation, "find_majority", None)
     risk = "plain-abs" if by_name else Plain(correction="abs")
     pairs, labels, options = few()
     ours = PairClassifier(risk=risk, **options).fit(pairs, labels)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from model_folders import plain, run
@@ -194,3 +195,41 @@ def test_one_annotator_with_similarities_upside_down() -> None:
     findings = check(table, precision=False).findings
     (finding,) = (finding for finding in findings if finding.code == "upside-down")
     assert (finding.severity, finding.ids) == ("warning", ("bob",))
+
+
+def test_a_model_remembers_the_scales_of_its_fit(tmp_path: Path) -> None:
+    """`fit` takes a data frame alone; what measures the model takes one on the same scale."""
+    x, _, ends = made()
+    labels = judged()[1]
+    answers = {"similarity": 1 + 4 * labels.similarity, "difference": 2 * labels.difference}
+    frame = pd.DataFrame({"left": ends[:, 0], "right": ends[:, 1], **answers})
+    scales: Any = {"similarity_scale": (1, 5), "difference_scale": (-2, 2)}
+    plain_fit, fitted = (
+        PairClassifier(model="linear", epochs=20, preprocessor=x, random_state=0) for _ in range(2)
+    )
+    fitted.fit(frame[:150], **scales)
+    plain_fit.fit(ends[:150], labels[:150])
+    assert np.allclose(fitted.decision_function(x), plain_fit.decision_function(x), atol=1e-4)
+    fitted.save(tmp_path / "model")
+    loaded = PairClassifier.load(tmp_path / "model", preprocessor=x)
+    expected = plain_fit.estimate_accuracy(ends[150:], labels[150:]).value
+    assert loaded.estimate_accuracy(frame[150:]).value == pytest.approx(expected, abs=1e-4)
+    assert loaded.evaluate(frame[150:]).accuracy.value == pytest.approx(expected, abs=1e-4)
+    assert loaded.score(frame[150:]) == pytest.approx(expected, abs=1e-4)
+    with pytest.raises(ValueError, match="similarity_scale and difference_scale are for data"):
+        plain_fit.fit(ends, labels, similarity_scale=(1, 5))
+
+
+def test_commands_remember_the_scales_of_fit(tmp_path: Path) -> None:
+    labels = judged()[1]
+    for name, seed in (("train", 0), ("new", 1)):
+        (tmp_path / name).mkdir()
+        written(tmp_path / name, 1 + 4 * labels.similarity, labels.difference, seed)
+    train, new = (
+        (tmp_path / name / "items.csv", tmp_path / name / "pairs.csv") for name in ("train", "new")
+    )
+    options = ("--model", "linear", "--epochs", 5, "--holdout", 0, "--out", tmp_path / "model")
+    assert run("fit", *train, *options, "--similarity-scale", "1,5").exit_code == 0
+    stated = run("evaluate", tmp_path / "model", *new, "--similarity-scale", "1,5", "--json")
+    remembered = run("evaluate", tmp_path / "model", *new, "--json")
+    assert remembered.exit_code == 0 and remembered.stdout == stated.stdout

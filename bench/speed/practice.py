@@ -164,7 +164,7 @@ def main() -> None:
                 lambda seed, n=n: fitted(few_pairs_task(n, seed), seed),
             )
     if args.only in (None, "moons"):
-        note("two moons", "target_prior, none, supervised, annotator at .1, warned", moons)
+        note("two moons", "target_prior, none, supervised, annotator at .1", moons)
     if args.only in (None, "trees"):
         trees = HistGradientBoostingClassifier(random_state=0)
         note(

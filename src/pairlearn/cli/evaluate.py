@@ -87,6 +87,7 @@ class Scoring:
 
         check_share("--threshold", options["threshold"])
         classifier = PairClassifier.load(model)
+        reading.remembers = classifier.scales_
         table = reading.checked(files[1], noisy=noisy, prior=options["prior"])
         items = read_items(files[0], ids, columns=classifier.columns())
         held = HeldPairs.score(classifier, items, table, files, both=both)

@@ -283,6 +283,7 @@ def plan(
         from pairlearn.estimators.measuring import HeldPairs
 
         classifier = PairClassifier.load(model)
+        reading.remembers = classifier.scales_
         known = read_items(items, columns=classifier.columns())
         table = reading.checked(pilot, noisy=False)
         held = HeldPairs.score(classifier, known, table, (items, pilot))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -48,23 +48,27 @@ def in_file(path: Path) -> Iterator[None]:
 
 @dataclass
 class Reading:
-    """How to read judgements: --similarity-scale, --difference-scale and --difference-means."""
+    """How to read judgements: --similarity-scale, --difference-scale and --difference-means.
+
+    Scales that are not given are those that the model ``remembers`` from its fit.
+    """
 
     similarity_scale: str | None = None
     difference_scale: str | None = None
     difference_means: str | None = None
     notes: list[str] = field(default_factory=list, init=False)
+    remembers: Mapping[str, Scale] = field(default_factory=dict, init=False)
 
     def scales(self) -> list[Scale | None]:
         """The scales of similarities and of differences, where they are given."""
         from pairlearn.judgements.scales import Scale
 
-        scales = []
+        scales: list[Scale | None] = []
         for name in ("similarity", "difference"):
             text = getattr(self, f"{name}_scale")
             try:
-                scale = None if text is None else Scale.parse(text, either=name == "similarity")
-                scales.append(scale)
+                parsed = text and Scale.parse(text, either=name == "similarity")
+                scales.append(parsed or self.remembers.get(name))
             except ValueError as error:
                 raise ValueError(f"--{name}-scale: {error}") from None
         return scales
@@ -102,4 +106,4 @@ class Reading:
         """Codes of findings that the options answer."""
         codes = set(RANGES) if noisy else set()
         codes |= {"comparisons"} if self.difference_means is not None else set()
-        return codes | ({"upside-down"} if self.similarity_scale is not None else set())
+        return codes | ({"upside-down"} if self.scales()[0] is not None else set())

@@ -34,17 +34,14 @@ from scipy.optimize import brentq
 from scipy.special import expit, logit
 
 from pairlearn.columns import Floats
-from pairlearn.estimators.parameters import needs_prior, options_of, risk_of
+from pairlearn.estimators.parameters import needs_prior, risk_of
 from pairlearn.evaluation.judged import Estimate
-from pairlearn.evaluation.measures import evaluate
 from pairlearn.evaluation.ranking import against_classes, linear_scores, reversed_share
 from pairlearn.judgements import Judgements
 from pairlearn.judgements.kinds import kind
 from pairlearn.prior import PriorEstimate, estimate_prior
 from pairlearn.randomness import permutation, stream
-from pairlearn.risks import PairLikelihood, Risk
-from pairlearn.training.learner import Recipe
-from pairlearn.training.trainer import module_logits, train
+from pairlearn.risks import Risk
 
 if TYPE_CHECKING:
     from pairlearn.estimators.classifier import PairClassifier
@@ -55,12 +52,12 @@ Need = Literal["nothing", "majority", "prior"]
 ROWS = 4096
 """Rows for guidance: more do not change which class is larger."""
 FOLDS = 10
-"""Folds of the linear score, as many as its Gram matrix is cheap to leave out."""
+"""Folds of the linear score, each fitted to nine tenths of the rows."""
 UNEVEN = 0.6
 """Share of the larger class below which hardly any training ends reflected
 (`bench/results/mirrored.py`)."""
 CLEAR = 1.5
-"""Least distance from chance that is believed, in standard errors: seven in eight are right."""
+"""Least distance from chance that is believed, in standard errors: by chance, one in fifteen."""
 EITHER_WAY = (
     "it is {low:.3f} to {high:.3f}, or {least:.3f} to {most:.3f} if these judgements have the "
     "classes exchanged: see the warnings"
@@ -108,7 +105,7 @@ class Orientation:
         if prior is None and affine and isinstance(settings.risk, Risk):
             prior = float(settings.risk.prior)  # type: ignore[arg-type]
         elif prior is None and affine:
-            side = larger or find_majority(features, rows, seed, settings)
+            side = larger or likelier_majority(features, rows, seed, settings.risk)
             prior = prior_from_similarities(rows, side).value
         # A risk of its own kinds reads the prior with every row.
         return cls("nothing" if risk_of(settings, prior).kinds else need, prior, larger)
@@ -199,60 +196,6 @@ def prior_from_similarities(
     )
 
 
-def find_majority(features: Any, rows: Judgements, seed: int, settings: PairClassifier) -> Majority:
-    """Find the larger class by a linear model trained with the pair likelihood.
-
-    With similarities and differences it follows from the model's ranking by `prior_of_ranking`,
-    which is right even if the likelihood has learnt reflected posteriors; otherwise from mean(p).
-    ValueError if the statements do not show it.
-    """
-    if required_parameter(rows, prior_known=False) == "majority":
-        raise ValueError(
-            f"risk {str(settings.risk)!r} needs the class prior, and similarities alone give it up "
-            "to an exchange of the classes: state the larger class (majority=, or --majority) or "
-            "the prior (prior=, or --prior)"
-        )
-    steps = -(-len(rows) // 256)
-    recipe = Recipe(
-        epochs=max(5, -(-300 // steps)),
-        batch_size=256,
-        learning_rate=1e-2,
-        weight_decay=1e-4,
-        patience=1,
-        device=options_of(settings).device,
-        seed=seed,
-    )
-    flat = features.reshape(len(features), -1)
-    risk = PairLikelihood(correction="abs")
-    z = module_logits(train(flat, rows, risk, "linear", recipe).module, flat)
-    prior = prior_of_ranking(rows, z)
-    mean = mean_posterior(z[rows.ends].ravel(), np.repeat(rows.weight, 2))
-    return "positive" if (mean if prior is None else prior.value) > 0.5 else "negative"
-
-
-def prior_of_ranking(rows: Judgements, logits: Floats) -> Estimate | None:
-    """Class prior implied by differences and similarities under a model's ranking of the items.
-
-    Similarities are the same with the classes exchanged; differences are not, once a model shows
-    which items are alike. With its outputs cut at their median, the class rates of both halves
-    (`pairlearn.evaluation.levels`) give the prior with an interval, even for a model that was
-    trained with a wrong prior or with the classes exchanged. None with fewer than two such rows, or
-    without similarities or differences.
-    """
-    rows = rows[rows.soft & (rows.weight > 0) & (rows.ends[:, 0] != rows.ends[:, 1])]
-    if len(rows) < 2 or not rows.has("similarity").any() or not rows.has("difference").any():
-        return None
-    z = logits[rows.ends]
-    return evaluate(
-        z[:, 0],
-        z[:, 1],
-        rows.labels(),
-        weight=rows.weight,
-        items=rows.ends,
-        threshold=float(np.median(z)),
-    ).prior
-
-
 def guiding_prior(features: Any, rows: Judgements, seed: int) -> float | None:
     """Class prior to which the first epochs are drawn; None if unneeded or unclear."""
     similar = rows[rows.has("similarity")]
@@ -267,27 +210,57 @@ def guiding_prior(features: Any, rows: Judgements, seed: int) -> float | None:
 
 def larger_class(features: Any, rows: Judgements, seed: int = 0) -> Majority | None:
     """The larger class by differences and similarities together; None if unclear."""
-    both = rows[rows.of("both")]
-    both = both[permutation(stream(seed, "guidance"), len(both))[:ROWS]]
-    if len(both) < FOLDS:
+    apart, side = _separation(features, rows, seed)
+    if min(apart, abs(side)) < CLEAR:
         return None
+    return "positive" if side > 0 else "negative"
+
+
+def likelier_majority(features: Any, rows: Judgements, seed: int, risk: Any) -> Majority:
+    """The larger class as far as the statements show it; ValueError if they do not."""
+    if required_parameter(rows, prior_known=False) == "majority":
+        raise ValueError(
+            f"risk {str(risk)!r} needs the class prior, and similarities alone give it up to an "
+            "exchange of the classes: state the larger class (majority=, or --majority) or the "
+            "prior (prior=, or --prior)"
+        )
+    return "positive" if _separation(features, rows, seed)[1] > 0 else "negative"
+
+
+def _separation(features: Any, rows: Judgements, seed: int) -> tuple[float, float]:
+    """How clearly a linear score separates the classes, and says that positives are more frequent.
+
+    Both are in standard errors. The score is fitted to differences, to preferences as ±1, and to
+    the classes of the two items in a packed row.
+    """
+    difference = np.select(
+        [rows.has("difference"), rows.of("preference"), rows.of("label", "confidence")],
+        [rows.v, rows.u, rows.v - rows.u],
+        default=np.nan,
+    )
+    used = np.flatnonzero(~np.isnan(difference) | rows.has("similarity"))
+    used = used[permutation(stream(seed, "guidance"), len(used))[:ROWS]]
+    rows, difference = rows[used], difference[used]
+    telling, alike = ~np.isnan(difference), rows.has("similarity")
+    if telling.sum() < FOLDS or not alike.any():
+        return 0.0, 0.0
     # Scores are those of a ridge regression fitted to other rows.
-    g, g_prime = linear_scores(features, both.ends, both.v, both.weight, FOLDS, ROWS).T
-    weight, different = both.weight / both.weight.sum(), 1 - both.u
+    c, fitted = np.nan_to_num(difference), rows.weight * telling
+    g, g_prime = linear_scores(features, rows.ends, c, fitted, FOLDS, ROWS).T
+    weight, different = rows.weight * alike / (rows.weight @ alike), 1 - rows.u
     share = float(weight @ different)
     if share <= 0:
-        return None
+        return 0.0, 0.0
     # `apart` is μ₊ − μ₋, which shows whether the score separates the classes; `side` is ḡ − M.
-    scored = both.v * (g_prime - g)
-    apart = float(weight @ scored) / share
+    scored, told = c * (g_prime - g), fitted / fitted.sum()
+    apart = float(told @ scored) / share
     middle = (g + g_prime) / 2
     centred = middle - float(weight @ (different * middle)) / share
     side = float(weight @ centred)
-    if _in_errors(apart, weight, (scored - apart * different) / share) < CLEAR:
-        return None
-    if _in_errors(abs(side), weight, centred * (1 - different / share) - side) < CLEAR:
-        return None
-    return "positive" if side > 0 else "negative"
+    return (
+        _in_errors(apart, told, (scored - apart * different) / share),
+        _in_errors(side, weight, centred * (1 - different / share) - side),
+    )
 
 
 def _in_errors(value: float, weight: Floats, added: Floats) -> float:
