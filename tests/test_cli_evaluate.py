@@ -172,18 +172,6 @@ def test_pairs_that_the_model_was_fitted_to(tmp_path: Path) -> None:
     assert result.exit_code == 2
     wanted = "measures no accuracy: the model was trained on items of 200 of its 200 pairs"
     assert wanted in plain(result.stderr)
-    # A folder of an earlier version knows the file alone.
-    old = PairClassifier.load(tmp_path / "model")
-    del old.training_items_
-    old.save(tmp_path / "model", overwrite=True)
-    warned = (
-        "the model was fitted to these very pairs, and does better on them than on others: "
-        "measure on pairs that were held out"
-    )
-    assert evaluate(tmp_path).stderr == f"warning: {warned}\n"
-    text = (tmp_path / "pairs.csv").read_text()
-    (tmp_path / "others.csv").write_text("".join(text.splitlines(keepends=True)[:100]))
-    assert measures(tmp_path, pairs=tmp_path / "others.csv")["warnings"] == []
 
 
 def test_a_prior_that_the_pairs_do_not_have(made: Any, tmp_path: Path) -> None:

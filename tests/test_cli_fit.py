@@ -179,9 +179,7 @@ def test_an_accuracy_that_tells_nothing_is_said_to(tmp_path: Path) -> None:
     assert any(told in warning for warning in answer("evaluate", *files)["warnings"])
 
 
-def test_warnings_of_training_are_shown_and_findings_of_check_are_not(
-    made: Any, tmp_path: Path
-) -> None:
+def test_findings_about_the_side_are_shown_and_others_are_not(made: Any, tmp_path: Path) -> None:
     folder, _ = made
     pairs = tmp_path / "pairs.csv"
     head, *rows = (folder / "pairs.csv").read_text().splitlines()
@@ -189,8 +187,7 @@ def test_warnings_of_training_are_shown_and_findings_of_check_are_not(
     result = fit(folder, tmp_path / "model", *ALONE, "--prior", 0.9, pairs=pairs)
     assert result.exit_code == 0
     (line,) = result.stderr.splitlines()
-    assert line.startswith("warning: the stated class prior is 0.9, and the similarities imply")
-    assert line.endswith("pass 0.9 as the target prior (target_prior=, or --target-prior)")
+    assert line.startswith("warning: The stated prior 0.9 lies outside 0.500 to 0.843")
 
 
 def test_the_summary_has_at_most_ten_lines(tmp_path: Path) -> None:

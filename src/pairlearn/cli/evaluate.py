@@ -107,7 +107,7 @@ class Scoring:
         """Other warnings about an evaluation."""
         from pairlearn.estimators.measuring import evaluation_doubts
 
-        doubts = evaluation_doubts(self.classifier, self.pairs, evaluation, self.prior)
+        doubts = evaluation_doubts(self.classifier, evaluation, self.prior)
         notes = [*self.held.items.notes, *self.notes, *doubts]
         return [*notes, *self.held.annotator_doubts(self.classifier), *evaluation.warnings]
 

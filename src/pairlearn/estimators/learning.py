@@ -59,8 +59,6 @@ if TYPE_CHECKING:
 FEW = 400
 """Rows from which on the network is trained: with 300 pairs it was at most 0.003 behind the linear
 model on six data sets, and up to 0.16 ahead (`bench/speed/model_choice.py`)."""
-LEAST = 10
-"""Differences that the choice of a model needs."""
 RANKED = 0.99
 """Share of the answers that a linear score must rank: less than 0.01 is left to gain then."""
 PENALTIES = np.geomspace(1e-4, 1e2, 25)
@@ -74,7 +72,7 @@ LEAST_ANSWERED = 20
 SCORER_FOLDS = 3
 """Folds that annotators are learnt with: four trainings with the last one."""
 FEW_ANSWERS = 10
-"""Answers from which on somebody counts as one of several annotators."""
+"""Answers from which on somebody counts as one of several annotators, and a model is chosen."""
 INFEASIBLE = 0.02
 """Share of answers that no posteriors give from which on a single annotator is learnt: the answers
 of an ideal one have none, and those of one in fifty at random more."""
@@ -267,7 +265,7 @@ def choose_model(settings: PairClassifier, features: Any, rows: Judgements) -> s
     options = options_of(settings)
     by_hand = (settings.epochs, options.learning_rate, options.batch_size)
     judged = rows[rows.has("difference") & (rows.weight > 0)]
-    if by_hand != ("auto",) * 3 or len(rows) >= FEW or len(judged) < LEAST:
+    if by_hand != ("auto",) * 3 or len(rows) >= FEW or len(judged) < FEW_ANSWERS:
         return NETWORK
     left, right = (features[end].reshape(len(judged), -1) for end in judged.ends.T)
     agreement = linear_agreement(np.asarray(right - left, np.float64), judged.v, judged.weight)

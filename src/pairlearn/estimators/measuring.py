@@ -32,7 +32,6 @@ from pairlearn.evaluation import (
 )
 from pairlearn.evaluation.judged import Estimate
 from pairlearn.io import ItemTable, TableError
-from pairlearn.io.item_files import digest
 from pairlearn.judgements import Judgements
 from pairlearn.progress import Progress, training_bar
 from pairlearn.training import Checkpoint
@@ -280,16 +279,10 @@ def _nothing_new(classifier: PairClassifier, pairs: Path, new: Mask) -> str:
 
 
 def evaluation_doubts(
-    classifier: PairClassifier, pairs: Path, evaluation: Evaluation, prior: float | None
+    classifier: PairClassifier, evaluation: Evaluation, prior: float | None
 ) -> list[str]:
     """Reasons to distrust an evaluation, beside its own warnings."""
     doubts = []
-    source = classifier.fitted_.trained_on
-    if isinstance(source, dict) and source.get("pairs_sha256") == digest(pairs):
-        doubts.append(
-            "the model was fitted to these very pairs, and does better on them than on others: "
-            "measure on pairs that were held out"
-        )
     stated: Any = classifier.target_prior
     if stated is None and classifier.prior != "estimate":
         stated = classifier.prior
