@@ -15,6 +15,7 @@ from pairlearn import Judgements, PairLabels
 from pairlearn.check import check
 from pairlearn.cli import app
 from pairlearn.estimators import PairClassifier
+from pairlearn.estimators import TrainingOptions as options
 from pairlearn.io import ItemTable, TableError
 from pairlearn.simulation import simulate
 from tables import pair_ids, pair_table
@@ -152,16 +153,31 @@ def test_tables_have_columns_of_their_own(name):
     ("parameters", "message"),
     [
         ({"risk": "best"}, "risk 'best' is unknown"),
-        ({"correction": "some"}, "The 'correction' parameter of PairClassifier must be"),
-        ({"loss": "hinge"}, "is a logistic likelihood"),
+        ({"risk": "confdiff-some"}, "risk 'confdiff-some' is unknown"),
+        ({"training": {"batch_size": 5}}, "The 'training' parameter of PairClassifier must be"),
         ({"prior": 1.5}, "The 'prior' parameter of PairClassifier must be"),
         ({"annotator_prior": 0.5}, "needs target_prior to shift to"),
-        ({"weight_decay": NAN}, "The 'weight_decay' parameter of PairClassifier must be"),
-        ({"learning_rate": 0}, "The 'learning_rate' parameter of PairClassifier must be"),
-        ({"batch_size": 0}, "The 'batch_size' parameter of PairClassifier must be"),
+        (
+            {"training": options(weight_decay=NAN)},
+            "The 'weight_decay' parameter of TrainingOptions",
+        ),
+        (
+            {"training": options(learning_rate=0)},
+            "The 'learning_rate' parameter of TrainingOptions",
+        ),
+        (
+            {"training": options(batch_size=0)},
+            "The 'batch_size' parameter of TrainingOptions",
+        ),
         ({"epochs": 1.5}, "The 'epochs' parameter of PairClassifier must be"),
-        ({"precision": "float16"}, "The 'precision' parameter of PairClassifier must be"),
-        ({"device": "tpu"}, "device=tpu is unknown; say auto, cpu or cuda"),
+        (
+            {"training": options(precision="float16")},
+            "The 'precision' parameter of TrainingOptions",
+        ),
+        (
+            {"training": options(device="tpu")},
+            "device=tpu is unknown; say auto, cpu or",
+        ),
         ({"model": "tree"}, "model 'tree' is unknown; choose one of auto, mlp"),
         ({"model": nn.Linear(3, 2)}, r"one logit for each instance; .* shape \(2, 2\)"),
         ({"model": nn.Linear(4, 1)}, r"model does not take instances of shape \(3,\)"),

@@ -13,7 +13,7 @@ from model_folders import answer, fitted, plain, probability, run, simulated
 from pairlearn import evaluate as evaluate_arrays
 from pairlearn.comparison import compare as compare_candidates
 from pairlearn.comparison import default_candidates
-from pairlearn.estimators import PairClassifier, PriorMismatchWarning
+from pairlearn.estimators import PairClassifier, TrainingOptions
 from pairlearn.evaluation import choose_threshold, sensitivity
 from pairlearn.io import write_pairs
 from pairlearn.judgements import Judgements
@@ -167,18 +167,6 @@ def test_pairs_that_the_model_was_fitted_to(tmp_path: Path) -> None:
     assert result.exit_code == 2
     wanted = "measures no accuracy: the model was trained on items of 200 of its 200 pairs"
     assert wanted in plain(result.stderr)
-    # A folder of an earlier version knows the file alone.
-    old = PairClassifier.load(tmp_path / "model")
-    del old.training_items_
-    old.save(tmp_path / "model", overwrite=True)
-    warned = (
-        "the model was fitted to these very pairs, and does better on them than on others: "
-        "measure on pairs that were held out"
-    )
-    assert evaluate(tmp_path).stderr == f"warning: {warned}\n"
-    text = (tmp_path / "pairs.csv").read_text()
-    (tmp_path / "others.csv").write_text("".join(text.splitlines(keepends=True)[:100]))
-    assert measures(tmp_path, pairs=tmp_path / "others.csv")["warnings"] == []
 
 
 def test_a_prior_that_the_pairs_do_not_have(made: Any, tmp_path: Path) -> None:
@@ -269,13 +257,11 @@ def test_compare_is_that_of_the_library(tmp_path: Path) -> None:
     result = answer("compare", *files, *QUICK, *TWO, *more)
     candidates = default_candidates(
         ["linear"], ["likelihood-abs", "confdiff-none"], prior=0.3, random_state=4, epochs=1,
-        learning_rate=0.05, majority="negative",
+        training=TrainingOptions(learning_rate=0.05), majority="negative",
     )  # fmt: skip
-    with pytest.warns(PriorMismatchWarning):  # one epoch learns none
-        wanted = compare_candidates(
-            candidates, made.pairs.ends, made.pairs.labels(), preprocessor=made.items, folds=2,
-            seed=4,
-        )  # fmt: skip
+    wanted = compare_candidates(
+        candidates, made.pairs.ends, made.pairs.labels(), preprocessor=made.items, folds=2, seed=4
+    )
     assert (result["best"], result["ties"]) == (wanted.best.name, list(wanted.ties))
     assert (result["folds"], result["tested"], result["judgements"]) == (2, 60, 60)
     values = [row["accuracy"]["value"] for row in result["rows"]]

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from model_folders import plain, run
 from pairlearn import PairLabels
 from pairlearn.check import check
-from pairlearn.cli.reading import Reading
 from pairlearn.estimators import PairClassifier
 from pairlearn.io import ItemTable, read_pairs, write_items, write_pairs
 from pairlearn.judgements.scales import Scale
@@ -193,16 +193,39 @@ def test_one_annotator_with_similarities_upside_down() -> None:
     assert (finding.severity, finding.ids) == ("warning", ("bob",))
 
 
-def test_a_model_remembers_the_scales_of_its_pairs(tmp_path: Path) -> None:
-    _, r, ends = made(3, 200)
-    labels = PairLabels.from_posteriors(*r[ends].T)
-    unit, graded = tmp_path / "unit.csv", tmp_path / "graded.csv"
-    write_pairs(pair_table(*ends.T, labels.similarity, labels.difference), unit)
-    s, c = 1 + 4 * labels.similarity, 2 * labels.difference
-    write_pairs(pair_table(*ends.T, s, c, noisy=True), graded)
-    model, wanted = PairClassifier(), read_pairs(unit).answers()
-    model.scales_ = Reading("1,5", "-2,2").ends()
-    assert model.scales_ == {"similarity": (1, 5), "difference": (-2, 2)}
-    remembered = Reading(None, None, model).checked(graded, noisy=False)
-    assert remembered.answers() == pytest.approx(wanted, abs=1e-6)
-    assert Reading("0,1", "-1,1", model).table(unit).answers() == pytest.approx(wanted)
+def test_a_model_remembers_the_scales_of_its_fit(tmp_path: Path) -> None:
+    """`fit` takes a data frame alone; what measures the model takes one on the same scale."""
+    x, _, ends = made()
+    labels = judged()[1]
+    answers = {"similarity": 1 + 4 * labels.similarity, "difference": 2 * labels.difference}
+    frame = pd.DataFrame({"left": ends[:, 0], "right": ends[:, 1], **answers})
+    scales: Any = {"similarity_scale": (1, 5), "difference_scale": (-2, 2)}
+    plain_fit, fitted = (
+        PairClassifier(model="linear", epochs=20, preprocessor=x, random_state=0) for _ in range(2)
+    )
+    fitted.fit(frame[:150], **scales)
+    plain_fit.fit(ends[:150], labels[:150])
+    assert np.allclose(fitted.decision_function(x), plain_fit.decision_function(x), atol=1e-4)
+    fitted.save(tmp_path / "model")
+    loaded = PairClassifier.load(tmp_path / "model", preprocessor=x)
+    expected = plain_fit.estimate_accuracy(ends[150:], labels[150:]).value
+    assert loaded.estimate_accuracy(frame[150:]).value == pytest.approx(expected, abs=1e-4)
+    assert loaded.evaluate(frame[150:]).accuracy.value == pytest.approx(expected, abs=1e-4)
+    assert loaded.score(frame[150:]) == pytest.approx(expected, abs=1e-4)
+    with pytest.raises(ValueError, match="similarity_scale and difference_scale are for data"):
+        plain_fit.fit(ends, labels, similarity_scale=(1, 5))
+
+
+def test_commands_remember_the_scales_of_fit(tmp_path: Path) -> None:
+    labels = judged()[1]
+    for name, seed in (("train", 0), ("new", 1)):
+        (tmp_path / name).mkdir()
+        written(tmp_path / name, 1 + 4 * labels.similarity, labels.difference, seed)
+    train, new = (
+        (tmp_path / name / "items.csv", tmp_path / name / "pairs.csv") for name in ("train", "new")
+    )
+    options = ("--model", "linear", "--epochs", 5, "--holdout", 0, "--out", tmp_path / "model")
+    assert run("fit", *train, *options, "--similarity-scale", "1,5").exit_code == 0
+    stated = run("evaluate", tmp_path / "model", *new, "--similarity-scale", "1,5", "--json")
+    remembered = run("evaluate", tmp_path / "model", *new, "--json")
+    assert remembered.exit_code == 0 and remembered.stdout == stated.stdout

@@ -79,17 +79,11 @@ class Scoring:
         """The threshold as log-odds."""
         return math.log(self.threshold) - math.log1p(-self.threshold)
 
-    def side_doubts(self) -> list[str]:
-        """Reasons why the model may have the classes exchanged."""
-        from pairlearn.estimators.exchanged import side_doubts
-
-        return side_doubts(self.classifier)
-
     def doubts(self, evaluation: Evaluation) -> list[str]:
         """Other warnings about an evaluation."""
         from pairlearn.estimators.measuring import evaluation_doubts
 
-        doubts = evaluation_doubts(self.classifier, self.pairs, evaluation, self.prior)
+        doubts = evaluation_doubts(self.classifier, evaluation, self.prior)
         notes = [*self.held.items.notes, *doubts]
         return [*notes, *self.held.annotator_doubts(self.classifier), *evaluation.warnings]
 
@@ -151,7 +145,7 @@ def evaluate(
     check_share("--at-least", at_least)
     check_positive(positive, labelled)
     costs = _costs(cost)
-    from pairlearn.estimators.exchanged import either_way
+    from pairlearn.estimators.orientation import either_way
 
     scoring = Scoring.read(
         model, (items, pairs), ids, (similarity_scale, difference_scale), noisy=noisy,
@@ -160,12 +154,11 @@ def evaluate(
     )  # fmt: skip
     held = scoring.held
     evaluation, recalibration = scoring.evaluation(costs), None
-    sides = scoring.side_doubts()
+    sides: list[str] = []
     wrong: list[str] = []
     extras: dict[str, Any] = dict.fromkeys(LINES)
     if labelled is not None:
-        recalibration, against, wrong = _recalibrated(scoring.classifier, held, labelled, positive)
-        sides += against
+        recalibration, sides, wrong = _recalibrated(scoring.classifier, held, labelled, positive)
     if recalibration is not None:
         extras["recalibration"] = {
             "slope": recalibration.slope,
@@ -211,7 +204,7 @@ def _recalibrated(
 
     What contradicts the judgements follows, and what contradicts the model.
     """
-    from pairlearn.estimators.exchanged import class_doubts
+    from pairlearn.estimators.orientation import class_doubts
     from pairlearn.io.pairs import read_labelled
 
     if positive is None and classifier.classes_.dtype.kind == "U":
@@ -345,7 +338,7 @@ def report(
         source=items,
         threshold=threshold,
         prior=prior,
-        warnings=(*seen, *scoring.doubts(evaluation), *scoring.side_doubts()),
+        warnings=(*seen, *scoring.doubts(evaluation)),
     )
     size = write_page(out, build_report(measured), [*sorted(model.iterdir()), items, pairs])
     data = measured.to_dict()

@@ -37,6 +37,8 @@ SETTLED_BY_LABELS = {
     "majority-unclear", "needs-majority", "needs-prior", "one-value",
 }  # fmt: skip
 """Findings that some known classes, or shares of groups, settle."""
+SIDES = {"contradicted-classes", "majority-unclear", "prior-disagrees"}
+"""Findings that the classes or their frequencies may be wrong, which `fit` repeats."""
 HABITS = ("answers", "guesses", "lean_same", "lean_right", "spread_same", "spread_right", "scale")
 """Attributes of each annotator in the JSON."""
 
@@ -91,7 +93,8 @@ def fit(
     similarity_scale: opt.SimilarityScale = None,
     difference_scale: opt.DifferenceScale = None,
     risk: Annotated[
-        str, option("A risk and its correction, such as sconfconfdiff-relu or confdiff-none.")
+        str,
+        option("A risk and its correction: sconfconfdiff-abs, confdiff-relu, convex-0.5-none, …"),
     ] = "likelihood-abs",
     epochs: opt.Epochs = None,
     batch_size: Annotated[
@@ -137,23 +140,17 @@ def fit(
 
     check_share("--holdout", holdout, zero=True)
     check_positive(positive, labelled)
-    from pairlearn.estimators import PairClassifier
-    from pairlearn.estimators.exchanged import CONTRADICTED
     from pairlearn.estimators.measuring import FitCheckpoints, Measured
-    from pairlearn.estimators.parameters import check_parameters
     from pairlearn.io.item_files import digest
     from pairlearn.training.devices import local_device
     from pairlearn.training.ranks import joined_ranks
 
-    given: dict[str, Any] = {
-        "prior": prior, "epochs": epochs, "batch_size": batch_size, "learning_rate": learning_rate,
-    }  # fmt: skip
-    classifier = PairClassifier(
-        model=model, annotators=annotators, unjudged=unjudged, majority=majority,
-        target_prior=target_prior, annotator_prior=annotator_prior, risk=risk, random_state=seed,
-        device=local_device(device), **{k: v for k, v in given.items() if v is not None},
+    classifier = _classifier(
+        model=model, annotators=annotators, unjudged=unjudged, prior=prior, majority=majority,
+        target_prior=target_prior, annotator_prior=annotator_prior, risk=risk, epochs=epochs,
+        random_state=seed, training__batch_size=batch_size, training__learning_rate=learning_rate,
+        training__device=local_device(device),
     )  # fmt: skip
-    check_parameters(classifier)
     files = {"items": items, "pairs": pairs, "ids": ids, "labelled": labelled, "groups": groups}
     reading = Reading(similarity_scale, difference_scale)
     chosen = column_choice(columns, ignore, kinds)
@@ -176,21 +173,30 @@ def fit(
         "accuracy": accuracy,
         "not_measured": measured if isinstance(measured, str) else None,
     }
-    classifier.scales_ = reading.ends()
-    classifier.trained_on_ = {
+    source_files = {
         "items": items.name,
         "items_sha256": digest(items),
         "pairs": pairs.name,
         "pairs_sha256": digest(pairs),
         "accuracy": accuracy,
     }
-    if classifier.contradicted_:
-        classifier.trained_on_[CONTRADICTED] = True
+    classifier.fitted_ = replace(classifier.fitted_, trained_on=source_files)
     classifier.save(out, overwrite=force)
     checkpoints.remove()
     doubt = measured.doubt if isinstance(measured, Measured) else None
-    notes = [*data.items.notes, *filter(None, [doubt])]
+    notes = [*data.items.notes, *data.notes, *filter(None, [doubt])]
     return Output(summary, _lines(summary, target_prior, data.items.encoder), warnings=notes)
+
+
+def _classifier(**options: Any) -> PairClassifier:
+    """The classifier to fit, its parameters checked; those not given keep their defaults."""
+    from pairlearn.estimators import PairClassifier
+    from pairlearn.estimators.parameters import check_parameters
+
+    given = {name: value for name, value in options.items() if value is not None}
+    classifier = PairClassifier().set_params(**given)
+    check_parameters(classifier)
+    return classifier
 
 
 @dataclass(frozen=True)
@@ -202,6 +208,7 @@ class TrainingData:
     rows: int
     judged: int
     statements: Counter[str]
+    notes: list[str]
 
 
 def _read(
@@ -228,8 +235,9 @@ def _read(
     settled = reading.settled(noisy=noisy)
     if classes is not None or known is not None:
         settled |= SETTLED_BY_LABELS
-    wanted = {code for code, look_for in CHECKS.items() if look_for.severity == "error"} - settled
-    report = check(everything, items=items, prior=prior, majority=majority, codes=wanted)
+    wanted = {code for code, look_for in CHECKS.items() if look_for.severity == "error"} | SIDES
+    codes = wanted - settled
+    report = check(everything, items=items, prior=prior, majority=majority, codes=codes)
     if errors := report.of("error"):
         lines = [f"  {e.code}: {e.message}{where(e, e.message)}" for e in errors[:SHOWN]]
         lines += [f"  … and {len(errors) - SHOWN} more"] * (len(errors) > SHOWN)
@@ -239,8 +247,9 @@ def _read(
     statements = Counter(report.statements)
     if known is not None:  # a group is one statement about its items
         statements += Counter({name: len({*known.v}) for name in known.kinds()})
-    table = Table.of_items(items, pairs.located(items.ids), classes, known)
-    return TrainingData(items, table, len(pairs), len(pairs.used()), statements)
+    table = Table.of_items(items, pairs.located(items.ids), classes, known, reading.scales)
+    notes = [finding.message for finding in report.findings if finding.code in SIDES]
+    return TrainingData(items, table, len(pairs), len(pairs.used()), statements, notes)
 
 
 def _train(
@@ -273,8 +282,6 @@ def _train(
 
 def _summary(classifier: PairClassifier, data: TrainingData) -> dict[str, Any]:
     """Counts of the data and facts about the training, for JSON."""
-    from pairlearn.estimators.parameters import model_of
-
     encoder = data.items.encoder
     return {
         "judgements": data.rows,
@@ -282,7 +289,7 @@ def _summary(classifier: PairClassifier, data: TrainingData) -> dict[str, Any]:
         "items": data.judged,
         "statements": {name: count for name, count in data.statements.items() if count},
         "columns": encoder and {column.name: column.kind for column in encoder.columns},
-        "trained": model_of(classifier),
+        "trained": classifier.model_,
         "classes": classifier.classes_.tolist(),
         "prior": classifier.prior_,
         "shift": classifier.shift_,

@@ -161,10 +161,12 @@ def compare(
     """
     from pairlearn.comparison import compare as run
     from pairlearn.comparison import default_candidates
+    from pairlearn.estimators import TrainingOptions
     from pairlearn.io import read_items
 
     known: dict[str, Any] = {
-        "prior": prior, "majority": majority, "epochs": epochs, "learning_rate": learning_rate,
+        "prior": prior, "majority": majority, "epochs": epochs,
+        "training": learning_rate and TrainingOptions(learning_rate=learning_rate),
     }  # fmt: skip
     chosen = default_candidates(
         parse_names(models, "--models"),

@@ -56,8 +56,7 @@ class Reading:
     ) -> None:
         from pairlearn.judgements.scales import Scale
 
-        known = getattr(model, "scales_", None) or {}
-        self.scales: dict[str, Scale] = {n: Scale.of(ends) for n, ends in known.items() if ends}
+        self.scales: dict[str, Scale] = {} if model is None else {**model.scales_}
         for name, text in (("similarity", similarity_scale), ("difference", difference_scale)):
             if text is None:
                 continue
@@ -65,10 +64,6 @@ class Reading:
                 self.scales[name] = Scale.parse(text, either=name == "similarity")
             except ValueError as error:
                 raise ValueError(f"--{name}-scale: {error}") from None
-
-    def ends(self) -> dict[str, tuple[float, float]]:
-        """The lowest and the highest answer by column, for a model to remember."""
-        return {name: (scale.low, scale.high) for name, scale in self.scales.items()}
 
     def table(self, path: Path, *, noisy: bool = True) -> Judgements:
         """Read judgements on their scale; those out of range are for `check` to find."""

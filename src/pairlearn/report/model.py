@@ -189,7 +189,7 @@ def _disagreements(table: Judgements, both: Floats) -> tuple[Disagreement, ...]:
 def _facts(classifier: PairClassifier) -> dict[str, str]:
     model, origin = classifier.model, "estimated" if classifier.prior == "estimate" else "stated"
     facts = {
-        "Risk": f"{classifier.risk}, correction {classifier.correction}",
+        "Risk": str(classifier.risk),
         "Model": model if isinstance(model, str) else type(model).__name__,
         "Features of an item": f"{classifier.n_features_in_:,}",
         "Share of positives in training": f"{classifier.prior_:.3f} ({origin})",
