@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from pairlearn.columns import Mask
-from pairlearn.estimators.population import guiding_prior
+from pairlearn.estimators.orientation import guiding_prior
 from pairlearn.judgements import Judgements
 from pairlearn.models import CONVOLUTIONAL
 from pairlearn.randomness import stream, uniform

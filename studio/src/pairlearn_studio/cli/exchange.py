@@ -7,11 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import typer
-
 from pairlearn.cli.command import Command, Output, counted, new_app
 from pairlearn.cli.options import (
-    DifferenceMeans,
     DifferenceScale,
     Force,
     Json,
@@ -184,7 +181,6 @@ def import_(
     ] = None,
     similarity_scale: SimilarityScale = None,
     difference_scale: DifferenceScale = None,
-    difference_means: DifferenceMeans = None,
     as_json: Json = False,
 ) -> Output:
     """Import judgements made elsewhere: all of a file or nothing.
@@ -206,7 +202,7 @@ def import_(
             "--preference-column and --preference-means go together: what a probability of "
             "“better” says about classes is never guessed"
         )
-    reading = Reading(similarity_scale, difference_scale, difference_means)
+    reading = Reading(similarity_scale, difference_scale)
     with opened(project) as store, in_file(file):
         rows, left_out = _read(file, annotator, preference_column, preference_means, reading)
         count = import_judgements(store, rows)
@@ -329,15 +325,12 @@ def _read(
     from pairlearn_studio.label_studio import read_label_studio
 
     is_json = file.suffix.lower() == ".json"
-    if (is_json or column is not None) and reading != Reading():
-        raise ValueError("scales and meanings are for the columns similarity and difference")
+    if (is_json or column is not None) and reading.scales:
+        raise ValueError("scales are for the columns similarity and difference")
     if is_json:
         if annotator is not None or column is not None:
             raise ValueError("a Label Studio export names its annotators and has no such column")
         return read_label_studio(file)
     if column is not None and meaning is not None:
         return judgements_of(read_preferences(file, column, meaning), annotator), {}
-    table = reading.checked(file, noisy=False)
-    for note in reading.notes:
-        typer.echo(f"note: {note}", err=True)
-    return judgements_of(table, annotator), {}
+    return judgements_of(reading.checked(file, noisy=False), annotator), {}
