@@ -120,7 +120,7 @@ def test_options_reach_the_classifier(made: Any, tmp_path: Path) -> None:
         "risk": "confdiff-relu", "prior": 0.3, "target_prior": 0.2,
         "annotator_prior": 0.4, "model": "mlp", "epochs": 2,
     }  # fmt: skip
-    training = {"batch_size": 16, "weight_decay": 1e-3, "device": "cpu", "learning_rate": 0.01}
+    training = {"batch_size": 16, "device": "cpu", "learning_rate": 0.01}
     options = [part for name, value in (expected | training).items()
                for part in (f"--{name.replace('_', '-')}", value)]  # fmt: skip
     more = ("--seed", 3, "--holdout", 0)
