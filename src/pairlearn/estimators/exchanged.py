@@ -33,7 +33,6 @@ AGAINST_MODEL = (
     "--positive) is the other one, or the model was fitted to differences with left and right "
     "exchanged"
 )
-NOT_CORRECTED = "The classes do not correct the confidence of these judgements"
 
 
 def either_way(accuracy: Estimate, text: str = EITHER_WAY) -> str:
@@ -48,7 +47,7 @@ def side_doubts(classifier: PairClassifier) -> list[str]:
     return [AGAINST_DIFFERENCES] * (isinstance(source, dict) and CONTRADICTED in source)
 
 
-def class_doubts(scored: ScoredPairs, classes: Floats) -> tuple[list[str], list[str]]:
+def class_doubts(scored: ScoredPairs, classes: Floats) -> list[str]:
     """What known classes (n, 2) of the ends of pairs contradict: their differences, and the model.
 
     Classes are NaN where unknown.
@@ -62,7 +61,5 @@ def class_doubts(scored: ScoredPairs, classes: Floats) -> tuple[list[str], list[
     known = Judgements.about_items("label", np.flatnonzero(told), of_items[told])
     doubt = classes_against_differences(z[:, None], Judgements.concatenate([judged, known]))
     share = reversed_share(z[told], of_items[told] > 0.5)
-    return (
-        [] if doubt is None else [f"{doubt}. {NOT_CORRECTED}"],
-        [] if share is None else [f"{AGAINST_MODEL.format(share=share)}. {NOT_CORRECTED}"],
-    )
+    against_model = None if share is None else AGAINST_MODEL.format(share=share)
+    return [text for text in (doubt, against_model) if text is not None]
