@@ -210,7 +210,7 @@ def _camps(
     apart = (shared >= SHARED) & (correlation + CLEAR / np.sqrt(shared.clip(1)) < RELATED)
     along = (correlation > RELATED) & (errors > CLEAR)
     count, camp = connected_components(along, directed=False)
-    groups = [np.flatnonzero(camp == number) for number in range(count)]
+    groups = [np.flatnonzero(camp == number).tolist() for number in range(count)]
     groups = [group for group in groups if len(group) > 1 or len(names) == 2]
     for first, second in combinations(groups, 2):
         between = np.ix_(first, second)

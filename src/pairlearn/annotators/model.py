@@ -276,7 +276,7 @@ class _Fit:
         if scores is not None:
             bins = np.digitize(scores, self.edges)
         every = cells(*(self.posteriors[at.ravel()] for at in np.indices((size, size))))
-        both = bins @ [size, 1]
+        both = bins @ np.array([size, 1])
         overall = self.posteriors.mean(0)[None]
         logs = np.log(every.take(both, 0).clip(TINY))
         shares, borrowed = [], np.zeros(len(answers))
@@ -327,7 +327,7 @@ class _Fit:
             )
             size = len(fit.posteriors)
             couples = np.indices((size, size)).reshape(2, -1).T
-            grid = _sums(state.bins @ [size, 1], state.grid, len(couples))
+            grid = _sums(state.bins @ np.array([size, 1]), state.grid, len(couples))
             counts = _sums(couples.ravel(), fit.of_ends(couples, grid).reshape(-1, SIZE), size)
             # Each bin counts two items more, distributed like all.
             counts += 2 * counts.sum(0) / counts.sum() + 0.05 / SIZE
@@ -383,14 +383,16 @@ class _Fit:
             n = max(person.answers, 1)
             share = (person.guesses * n + 0.5) / (n + 1)
             few = np.sqrt(2 * max(n * (1 - person.guesses), 1))
-            errors = {
-                "guesses_error": max(guesses, np.sqrt(share * (1 - share) / n)),
-                "lean_same_error": same,
-                "lean_right_error": right,
-                "spread_same_error": person.spread_same / few,
-                "spread_right_error": person.spread_right / few,
-            }
-            told.append(replace(person, **{name: float(error) for name, error in errors.items()}))
+            told.append(
+                replace(
+                    person,
+                    guesses_error=float(max(guesses, np.sqrt(share * (1 - share) / n))),
+                    lean_same_error=float(same),
+                    lean_right_error=float(right),
+                    spread_same_error=float(person.spread_same / few),
+                    spread_right_error=float(person.spread_right / few),
+                )
+            )
         return tuple(told)
 
 
