@@ -306,3 +306,20 @@ def test_compare_prints_a_table_of_preferences_and_missing_answers_too(tmp_path:
         "best: linear",
     ):
         assert part in text
+
+
+def test_same_with_preferences_is_measured(made: Any, tmp_path: Path) -> None:
+    """Preferences told the model which class is which; the answers alone do not."""
+    folder, simulation, classifier = made
+    rng, rows = np.random.default_rng(0), ["left,right,same,preference"]
+    r = simulation.posterior[pair_ids(simulation.pairs)]
+    drawn = rng.random(r.shape) < r
+    ids = zip(simulation.pairs.left, simulation.pairs.right, drawn, strict=True)
+    for left, right, (one, other) in ids:
+        side = "" if one == other else "right" if other else "left"
+        rows.append(f"{left},{right},{'same' if one == other else 'different'},{side}")
+    (tmp_path / "same.csv").write_text("\n".join(rows))
+    accuracy = measures(folder, pairs=tmp_path / "same.csv")["accuracy"]
+    positive = probability(classifier, simulation.items.features) > 0.5
+    assert accuracy["low"] < np.mean(positive == simulation.positive) <= accuracy["high"]
+    assert accuracy["low"] > 0.5

@@ -227,6 +227,9 @@ class HeldPairs(ScoredPairs):
         scored = classifier.score_pairs(
             judged, lambda needed: log_odds(classifier, items[needed], files[0])
         )
+        # Preferences tell the model which class is which, and no accuracy is read from them.
+        if scored.side is None and not scored.has_differences and determines_side(table):
+            scored = replace(scored, side="better")
         row = table.file_rows()
         ignored = alone + len(np.unique(row)) - len(np.unique(row[table.soft]))
         seen = doubt_of_seen(new)

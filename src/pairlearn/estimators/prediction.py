@@ -398,6 +398,11 @@ class ScoredPairs:
     hard: bool
 
     @property
+    def has_differences(self) -> bool:
+        """Whether there is a difference, which tells the classes apart."""
+        return bool((~np.isnan(self.labels.difference)).any())
+
+    @property
     def arguments(self) -> tuple[Floats, Floats, PairLabels]:
         """Positional arguments of all measures."""
         return self.z[:, 0], self.z[:, 1], self.labels
