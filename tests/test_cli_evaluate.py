@@ -323,3 +323,12 @@ def test_same_with_preferences_is_measured(made: Any, tmp_path: Path) -> None:
     positive = probability(classifier, simulation.items.features) > 0.5
     assert accuracy["low"] < np.mean(positive == simulation.positive) <= accuracy["high"]
     assert accuracy["low"] > 0.5
+
+
+def test_rare_classes_are_not_taken_for_frequent_ones(made: Any) -> None:
+    """Decisions that are nearly all negative do not tell the classes apart; the model does."""
+    folder, simulation, _ = made
+    accuracy = measures(folder, "--threshold", 0.9999999)["accuracy"]
+    negative = 1 - np.mean(simulation.positive)
+    assert accuracy["low"] > 0.5
+    assert accuracy["low"] < negative < accuracy["high"]
