@@ -27,6 +27,8 @@ PRIOR_ANSWERS, PRIOR_VARIANCE = 5.0, 0.01
 few answers from 0."""
 SAME = ("says “same” {lean} too much", "says “different” {lean} too much")
 RIGHT = ("favours the right one by {lean}", "favours the left one by {lean}")
+NOTHING_ELSE = 0.999
+"""Share of guesses of who gives one answer to everything; 1 would leave no weight at all."""
 UNRELATED = 0.8
 """Share of guesses from which on the answers say next to nothing about the pairs: a precision of
 1/16 of that of honest ones (`Annotators.correct`)."""
@@ -93,8 +95,8 @@ class Annotator:
         return cls(
             name,
             len(values),
-            guesses=1.0 if constant else 0.12,
-            borrowed=1.0 if constant else 0.02,
+            guesses=NOTHING_ELSE if constant else 0.12,
+            borrowed=NOTHING_ELSE if constant else 0.02,
             spread_same=spreads[0],
             spread_right=spreads[1],
             scale="hard" if found.hard else "levels" if same or right else "soft",
@@ -104,7 +106,7 @@ class Annotator:
     @property
     def constant(self) -> bool:
         """Whether all answers are the same."""
-        return self.borrowed == 1
+        return self.borrowed == NOTHING_ELSE
 
     @property
     def informative(self) -> bool:

@@ -165,7 +165,7 @@ class People:
             / (float(person.noise.mean()) + 5 / 24 * person.guesses + 0.01)
             for person in self.annotators.people
         }
-        scale = sum(trust.values()) / max(len(trust), 1) or 1.0
+        scale = sum(trust.values()) / max(len(trust), 1)
         return {name: value / scale for name, value in trust.items()}
 
     def phrases(self, name: str) -> list[Phrase]:
