@@ -90,16 +90,6 @@ def test_bad_answers_of_a_function(answer: object, message: str) -> None:
     assert item_model(lambda item: None)(text("a")) == SaidOfItem(None, 0.0)
 
 
-@pytest.mark.parametrize("wrong", [lambda item: item["size"], lambda item: item.fields["size"]])
-def test_an_item_that_is_taken_for_a_dict_is_explained(wrong: Any) -> None:
-    item = ItemView("table", "a", rows=(("size", "3"),))
-    with pytest.raises(ModelError, match=r"ItemView.*A cell of a table is dict\(item.rows\)\[name"):
-        item_model(wrong)(item)
-    assert item_model(lambda item: float(dict(item.rows)["size"]) / 10)(item).posterior == 0.3
-    with pytest.raises(TypeError, match="unsupported operand"):  # other errors stay what they are
-        item_model(lambda item: 1 + "a")(item)  # type: ignore[operator]
-
-
 # ---- limits -------------------------------------------------------------------------------------
 
 
@@ -114,9 +104,8 @@ def test_budget_holds_money_for_requests_in_flight() -> None:
     thread.join(120)
     assert passed.is_set()
     assert budget.spent == pytest.approx(0.2)
-    for wrong in ({"max_requests": -1}, {"max_cost": 1.0}, {"price_in": math.nan}):
-        with pytest.raises(ValueError, match=next(iter(wrong))):
-            Budget(**wrong)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="max_cost needs prices"):
+        Budget(max_cost=1.0)
 
 
 def test_cache_survives_and_keeps_the_first_answer(tmp_path: Path) -> None:

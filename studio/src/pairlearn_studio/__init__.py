@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from pairlearn_studio.records import (
         Annotator,
         Answer,
-        Change,
         Pair,
         Progress,
         Receipt,
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
 __all__ = [
     "Annotator",
     "Answer",
-    "Change",
     "ItemView",
     "Items",
     "Pair",

@@ -118,16 +118,7 @@ def _checked(
     name = getattr(function, "__name__", type(function).__name__)
 
     def ask(*items: ItemView) -> Any:
-        try:
-            answer = function(*items)
-        except (AttributeError, TypeError) as error:
-            if "ItemView" not in str(error):
-                raise
-            # It took the item for a row or a dict.
-            raise ModelError(
-                f"{name} failed with {type(error).__name__}: {error}. A cell of a table is "
-                "dict(item.rows)[name], as text; a text is item.text, an image item.image_path"
-            ) from error
+        answer = function(*items)
         if answer is None:
             return kind(*[None for _ in lowest], mass=0.0)
         returned = f"{name} returned {repr(answer)[:80]}"

@@ -191,18 +191,16 @@ def by_items(model: PosteriorModel, view: Callable[[str], ItemView]) -> Judge:
     return judge
 
 
-def chat_pair_model(
-    endpoint: ChatEndpoint, wording: Wording, least_mass: float = LEAST_MASS
-) -> PairModel:
+def chat_pair_model(endpoint: ChatEndpoint, wording: Wording) -> PairModel:
     """Ask which of A, B and Same is true: s = P(Same), c = P(B) − P(A).
 
     The probabilities are renormalised over the recognised answers; if these sum to less than
-    ``least_mass``, the judgement is "can't say".
+    `LEAST_MASS`, the reply is not understood.
     """
 
     def ask(first: ItemView, second: ItemView) -> Said:
         reply = endpoint.ask(wording.about_pair(first, second))
-        if reply.mass < least_mass or not reply.mass:
+        if reply.mass < LEAST_MASS:
             return Said(None, None, reply.mass, reply.text or "(empty)")
         shares = reply.shares
         return Said(min(shares["Same"], 1.0), shares["B"] - shares["A"], reply.mass)
@@ -210,14 +208,12 @@ def chat_pair_model(
     return ask
 
 
-def chat_item_model(
-    endpoint: ChatEndpoint, wording: Wording, least_mass: float = LEAST_MASS
-) -> PosteriorModel:
+def chat_item_model(endpoint: ChatEndpoint, wording: Wording) -> PosteriorModel:
     """Ask whether an item is positive: P(Yes), renormalised over Yes and No."""
 
     def ask(item: ItemView) -> SaidOfItem:
         reply = endpoint.ask(wording.about_item(item))
-        if reply.mass < least_mass or not reply.mass:
+        if reply.mass < LEAST_MASS:
             return SaidOfItem(None, reply.mass, reply.text or "(empty)")
         return SaidOfItem(min(reply.shares["Yes"], 1.0), reply.mass)
 

@@ -59,15 +59,11 @@ class Drift:
 
     Pairs of a uniform plan come in random order, so that beyond chance only a change in the
     annotator moves these from 0. ``_z`` is the difference in standard errors: by chance it exceeds
-    2 once in twenty times and 3 hardly ever; NaN where all answers are the same. ``strength`` is
-    |c|, and ``seconds`` the ratio of the median times.
+    2 once in twenty times and 3 hardly ever; NaN where all answers are the same.
     """
 
     similarity: float
     similarity_z: float
-    strength: float
-    strength_z: float
-    seconds: float
 
 
 @dataclass(frozen=True)
@@ -91,12 +87,20 @@ class AnnotatorOverview:
     doubt: bool = False
 
 
-def overview_of(columns: AnswerColumns, totals: Mapping[Annotator, int]) -> list[AnnotatorOverview]:
-    """Statistics of each annotator, from the answers in their order and the pairs of each."""
+def overview_of(
+    columns: AnswerColumns,
+    totals: Mapping[Annotator, int],
+    manners: Mapping[str, tuple[Sequence[Phrase], bool]] = MappingProxyType({}),
+) -> list[AnnotatorOverview]:
+    """Statistics of each annotator, from the answers in their order and the pairs of each.
+
+    ``manners`` has the phrases and the doubt about each, as the forecast learnt them.
+    """
 
     def overview(annotator: Annotator, total: int) -> AnnotatorOverview:
         theirs = columns.annotator == annotator.name
         seconds = columns.seconds[theirs]
+        phrases, doubt = manners.get(annotator.name, ((), False))
         median_seconds = float(np.median(seconds)) if len(seconds) else math.nan
         return AnnotatorOverview(
             annotator=annotator,
@@ -106,27 +110,23 @@ def overview_of(columns: AnswerColumns, totals: Mapping[Annotator, int]) -> list
             per_hour=3600 / median_seconds if median_seconds > 0 else math.nan,
             median_seconds=median_seconds,
             infeasible=_mean(columns.infeasible_rows[theirs & columns.both].astype(np.float64)),
-            drift=_drift(columns.similarity[theirs], columns.difference[theirs], seconds),
+            drift=_drift(columns.similarity[theirs]),
+            words=in_words([*phrases]) or "–",
+            doubt=doubt,
         )
 
     return [overview(annotator, total) for annotator, total in totals.items()]
 
 
-def _drift(s: Floats, c: Floats, seconds: Floats) -> Drift:
-    def change(values: Floats) -> tuple[float, float]:
-        values = values[~np.isnan(values)]
-        third = len(values) // 3
-        first, last = values[:third], values[len(values) - third :]
-        gap = _mean(last) - _mean(first)
-        if third < 2:
-            return gap, math.nan
-        error = math.sqrt((first.var(ddof=1) + last.var(ddof=1)) / third)
-        return gap, gap / error if error > ROUNDING else math.nan
-
-    third = len(seconds) // 3
-    before = float(np.median(seconds[:third])) if third else 0.0
-    slower = float(np.median(seconds[-third:])) / before if before > 0 else math.nan
-    return Drift(*change(s), *change(np.abs(c)), slower)
+def _drift(similarity: Floats) -> Drift:
+    values = similarity[~np.isnan(similarity)]
+    third = len(values) // 3
+    first, last = values[:third], values[len(values) - third :]
+    gap = _mean(last) - _mean(first)
+    if third < 2:
+        return Drift(gap, math.nan)
+    error = math.sqrt((first.var(ddof=1) + last.var(ddof=1)) / third)
+    return Drift(gap, gap / error if error > ROUNDING else math.nan)
 
 
 DESCRIBED = 20
@@ -152,21 +152,6 @@ class People:
             if person.guesses - 2 * person.guesses_error > MANY_GUESSES
         }
         return guessing.union(*(finding.names for finding in self.findings))
-
-    def reliability(self) -> dict[str, float]:
-        """Weights for a mean of answers, with a mean of 1.
-
-        An answer is (1 − g) times the honest one on average, g being the share of guesses, so that
-        its best weight is (1 − g) over its variance. That of a guess is the mean of those of
-        uniform similarities, 1/12, and differences, 1/3.
-        """
-        trust = {
-            person.name: (1 - person.guesses)
-            / (float(person.noise.mean()) + 5 / 24 * person.guesses + 0.01)
-            for person in self.annotators.people
-        }
-        scale = sum(trust.values()) / max(len(trust), 1)
-        return {name: value / scale for name, value in trust.items()}
 
     def phrases(self, name: str) -> list[Phrase]:
         """Parts of a sentence about an annotator, as keys of the tables of translations."""

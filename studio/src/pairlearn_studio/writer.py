@@ -22,7 +22,6 @@ import os
 import queue
 import sqlite3
 import threading
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import ExitStack, closing, contextmanager, suppress
@@ -116,8 +115,6 @@ EVERY = 200
 """Answers between two snapshots, or a tenth of all where that is more."""
 KEPT = 3
 """Number of snapshots that are kept."""
-STALE_SECONDS = 3600.0
-"""Age from which an unfinished copy was left behind by a killed process."""
 
 
 class Snapshots:
@@ -151,10 +148,6 @@ class Snapshots:
                 copy_file(connection, self._folder / f"auto-{self._last:09}.sqlite")
             for path, _ in _snapshots(self._folder)[:-KEPT]:
                 path.unlink(missing_ok=True)
-            for path in self._folder.glob(".auto-*"):
-                with suppress(FileNotFoundError):  # another process has finished this copy
-                    if time.time() - path.stat().st_mtime > STALE_SECONDS:
-                        path.unlink()
         except (StoreError, OSError) as error:
             LOG.warning("pairlearn annotate: no snapshot of the answers was made: %s", error)
 

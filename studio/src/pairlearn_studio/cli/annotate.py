@@ -290,7 +290,6 @@ def status(
 
     Exit codes: 0 done, 2 wrong request or unusable file.
     """
-    from pairlearn.annotators.annotator import in_words
     from pairlearn_studio.overview import AnswerColumns, krippendorff_alpha
     from pairlearn_studio.stored_forecast import read_forecast
 
@@ -298,12 +297,7 @@ def status(
         pairs, answers, mixed_in = store.pairs(), store.answers(), store.mixed_in
         columns, forecast = AnswerColumns(answers), read_forecast(store.project.folder)
         planned = [answer for answer in answers if answer.pair not in mixed_in]
-        manners = forecast.get("manners", {})
-        rows = [
-            replace(row, words=in_words(phrases) or "–", doubt=doubt)
-            for row in store.overview(columns)
-            for phrases, doubt in [manners.get(row.annotator.name, ([], False))]
-        ]
+        rows = store.overview(columns, forecast.get("manners"))
         data: dict[str, Any] = {
             "title": store.project.title,
             "kind": store.project.kind,
@@ -320,7 +314,7 @@ def status(
             "alpha": {
                 name: krippendorff_alpha(planned, name) for name in ("similarity", "difference")
             },
-            "forecast": forecast.get("without") or forecast.get("everybody"),
+            "forecast": forecast.get("outlook"),
             "forecast_is_current": forecast.get("latest") == store.latest(),
         }
     line = (

@@ -97,21 +97,13 @@ class FormError(HTTPException):
 
 
 def read_form(body: bytes, form: type[Form]) -> Form:
-    """Read a form from a JSON body without duplicate names."""
+    """Read a form from a JSON body."""
     try:
-        values = json.loads(body.decode(), object_pairs_hook=_without_duplicates)
-        return msgspec.convert(values, form)
-    except (msgspec.ValidationError, OverflowError) as error:
+        return msgspec.json.decode(body, type=form)
+    except msgspec.ValidationError as error:
         raise FormError(str(error).encode("ascii", "replace").decode()) from None
-    except (ValueError, RecursionError):
+    except (msgspec.DecodeError, UnicodeDecodeError):
         raise FormError("the body is not JSON in UTF-8") from None
-
-
-def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    form = dict(pairs)
-    if len(form) != len(pairs):
-        raise FormError("the body names a field twice")
-    return form
 
 
 class Studio:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from functools import partial
 from itertools import combinations
 from pathlib import Path
@@ -20,7 +20,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.templating import Jinja2Templates
 
-from pairlearn.annotators.annotator import Phrase, in_words
+from pairlearn.annotators.annotator import Phrase
 from pairlearn_studio.exchange import answer_lines, export_table, exportable, settled
 from pairlearn_studio.judges import order_effects
 from pairlearn_studio.overview import AnswerColumns, format_number, group_by, krippendorff_alpha
@@ -380,11 +380,7 @@ def _make_context(studio: Studio, forecast: dict[str, Any]) -> dict[str, Any]:
     store, project = studio.store, studio.project
     answers = store.answers()
     manners = forecast.get("manners", {})
-    rows = [
-        replace(row, words=in_words(phrases) or "–", doubt=doubt)
-        for row in store.overview(AnswerColumns(answers))
-        for phrases, doubt in [manners.get(row.annotator.name, ([], False))]
-    ]
+    rows = store.overview(AnswerColumns(answers), manners)
     numbers = {row.annotator.name: row.annotator.id for row in rows}
     planned = {pair.id for pair in store.pairs() if pair.origin != "import"}
     mixed_in = store.mixed_in
