@@ -21,7 +21,6 @@ from pairlearn_studio.ask import (
     Budget,
     Judgement,
     ModelError,
-    PairToJudge,
     Said,
     SaidOfItem,
     Wording,
@@ -32,6 +31,7 @@ from pairlearn_studio.ask import (
     pair_model,
 )
 from pairlearn_studio.items import ItemView
+from pairlearn_studio.records import Pair
 
 WORDS = Wording("Pumps", "will fail", "will hold", ("It stops.", ""), "Old ones leak.")
 
@@ -146,7 +146,7 @@ def test_a_cache_in_use_is_waited_for_and_not_called_damaged(
 
 # ---- runs ---------------------------------------------------------------------------------------
 
-PAIRS = [PairToJudge(number, str(number), "x") for number in range(20)]
+PAIRS = [Pair(number, str(number), "x") for number in range(20)]
 
 
 def judging(fails: str = "", error: Exception | None = None) -> Any:
@@ -165,7 +165,7 @@ def test_interrupt_keeps_what_is_in_flight() -> None:
         if done == 2:
             raise KeyboardInterrupt
 
-    keep = lambda pair, *_: kept.append(pair.pair)  # noqa: E731
+    keep = lambda pair, *_: kept.append(pair.id)  # noqa: E731
     filled = fill(PAIRS, judging(), keep, concurrent=3, progress=interrupt)
     assert filled.stopped == "interrupted"
     assert 2 <= len(kept) <= 8 and len(filled.judgements) == len(kept)

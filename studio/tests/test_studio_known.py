@@ -138,16 +138,16 @@ def test_checks_are_mixed_in_at_their_share(tmp_path: Path) -> None:
         while (task := store.undo(ann.id).result()) is not None and task.pair != last:
             pass
         assert task is not None and store.next_task(ann.id) == task
-        quality = quality_of(store.answers(), store.known, LEVELS)["ann"]
+        quality = quality_of(store.answers(), store.mixed.pairs, LEVELS)["ann"]
         assert (quality.known, quality.right) == (due - 1, due - 1)
     changed = make(tmp_path / "q", items=30, pairs=60, known=CHECKS[:1])
     with Store.create(changed) as store:
         cy, _ = store.add_annotator("cy")
-        (number,) = store.known
+        (number,) = store.mixed.pairs
     fewer = Project.load(changed.folder)
     object.__setattr__(fewer, "known", ())
     with Store.open(fewer) as store:  # what is no check any more is nobody's
-        assert store.known == {} and store.task(cy.id, number) is None
+        assert store.mixed.pairs == {} and store.task(cy.id, number) is None
     object.__setattr__(fewer, "known", (Known("i0", "nobody", "alike"),))
     with pytest.raises(StoreError, match=r"known\[0\]: 'nobody' is not among the items"):
         Store.open(fewer)
@@ -159,18 +159,21 @@ def test_repeats_come_later_and_the_other_way_round(tmp_path: Path) -> None:
         (ann, _), _ = store.add_annotators(["ann", "bob"])
         ends = {pair.id: (pair.left, pair.right) for pair in store.pairs()}
         order = judge_all(store, ann.id, "left surely")
-        assert len(store.repeats) == 6 and sum(pair in store.repeats for pair in order) == 6
-        for repeat, first in store.repeats.items():
+        assert (
+            len(store.mixed.repeats) == 6
+            and sum(pair in store.mixed.repeats for pair in order) == 6
+        )
+        for repeat, first in store.mixed.repeats.items():
             assert ends[repeat] == ends[first][::-1]
             assert order.index(repeat) - order.index(first) > 8
-        quality = quality_of(store.answers(), store.known, LEVELS, store.repeats)["ann"]
+        quality = quality_of(store.answers(), store.mixed.pairs, LEVELS, store.mixed.repeats)["ann"]
         # "Left surely" both times is against itself, the pair being turned.
         assert (quality.repeats, quality.agree) == (6, 0)
         assert "only 0 of 6 repeated pairs answered alike" in quality.flags
-        pair = next(iter(store.repeats))
+        pair = next(iter(store.mixed.repeats))
         s, c = LEVELS["right surely"]
         submit(store, ann.id, pair, "again", s, difference=c)
-        assert quality_of(store.answers(), {}, LEVELS, store.repeats)["ann"].agree == 1
+        assert quality_of(store.answers(), {}, LEVELS, store.mixed.repeats)["ann"].agree == 1
 
 
 def test_flags_in_words() -> None:
@@ -249,5 +252,7 @@ def test_demo_in_one_command(browser: Browser, tmp_path: Path) -> None:
     finally:
         assert command.end(signal.SIGINT) == 0
     with Store.open(Project.load(folder)) as store:
-        assert len(store.known) == 6 and len(store.mixed_in) == 5  # one is of the plan by chance
+        assert (
+            len(store.mixed.pairs) == 6 and len(store.mixed_in) == 5
+        )  # one is of the plan by chance
         assert store.answers()[0].level == "right surely"

@@ -5,14 +5,18 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
+import re
 import shutil
+import signal
 import stat
+import subprocess
 import threading
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 from starlette.testclient import TestClient
 
@@ -24,7 +28,9 @@ from pairlearn_studio.creating import create_project
 from pairlearn_studio.overview import krippendorff_alpha
 from pairlearn_studio.server import make_app
 from pairlearn_studio.server.pages import disputes
+from processes import free_port
 from studio_client import Studio, annotate, annotate_json, refusal, studio_of
+from studio_processes import Place, wait_until
 from studio_store import make, stored, submit
 
 
@@ -236,6 +242,59 @@ def test_below_a_path_behind_a_proxy(tmp_path: Path, stripped: bool) -> None:
                 f"{base}/p/annotate/1/api/answer", json=body, headers=headers | {"Origin": origin}
             )
             assert reply.status_code == status
+
+
+NGINX = """daemon off; pid {folder}/nginx.pid; error_log stderr;
+events {{}}
+http {{
+  access_log off; client_body_temp_path {folder}; proxy_temp_path {folder};
+  fastcgi_temp_path {folder}; uwsgi_temp_path {folder}; scgi_temp_path {folder};
+  server {{ listen 127.0.0.1:{port}; {location} }}
+}}
+"""
+GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "collecting.md"
+
+
+@pytest.mark.skipif(shutil.which("nginx") is None, reason="nginx is missing")
+@pytest.mark.skipif(not GUIDE.exists(), reason="the guide is in the repository alone")
+def test_behind_nginx_as_the_guide_says(tmp_path: Path) -> None:
+    place, port = Place(tmp_path, ("ann",), pairs=3), free_port()
+    (location,) = re.findall(r"^location /studio/ \{.*?^\}", GUIDE.read_text(), re.M | re.S)
+    location = location.replace("8337", str(place.port))
+    config = tmp_path / "nginx.conf"
+    config.write_text(NGINX.format(folder=tmp_path, port=port, location=location))
+    origin = f"http://127.0.0.1:{port}"
+    options = ("--port", place.port, "--url", f"{origin}/studio", "--trusted-proxy", "127.0.0.1")
+    server = place.run("serve", *options)
+    with subprocess.Popen(["nginx", "-c", config, "-p", tmp_path]) as nginx:
+        try:
+            with httpx2.Client(base_url=origin, timeout=120) as client:
+                wait_until(lambda: _status(client, "/studio/healthz") == 200)
+                link = client.get(f"/studio/p/a/{place.tokens['ann']}")
+                assert link.headers["location"] == "/studio/p/annotate/1"
+                home, page = link.headers["location"], client.get(link.headers["location"]).text
+                assert client.get("/studio/p/static/annotate.js").status_code == 200
+                task = client.get(f"{home}/api/task").json()["task"]
+                body = {"pair": task["pair"], "similarity": 0.5, "difference": 0.0}
+                (csrf,) = re.findall(r'name="csrf" content="([^"]+)"', page)
+                for source, status in (("https://evil.example", 403), (origin, 200)):
+                    reply = client.post(
+                        f"{home}/api/answer",
+                        json=body | {"key": "form-000"},
+                        headers={"X-Studio-Form": csrf, "Origin": source},
+                    )
+                    assert reply.status_code == status, reply.text
+            assert f"{origin}/studio/p" in server.words()  # links begin with this address
+        finally:
+            nginx.terminate()
+            server.end(signal.SIGTERM)
+
+
+def _status(client: httpx2.Client, path: str) -> int:
+    try:
+        return client.get(path).status_code
+    except httpx2.TransportError:
+        return 0
 
 
 def test_addresses_stay_when_a_second_project_is_served(tmp_path: Path) -> None:

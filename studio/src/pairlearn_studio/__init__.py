@@ -14,11 +14,8 @@ if TYPE_CHECKING:
     from pairlearn_studio.records import (
         Annotator,
         Answer,
-        Pair,
-        Progress,
         Receipt,
         StoredAnswer,
-        Task,
     )
     from pairlearn_studio.store import Store
     from pairlearn_studio.store_file import StoreError
@@ -28,16 +25,13 @@ __all__ = [
     "Answer",
     "ItemView",
     "Items",
-    "Pair",
     "Plan",
-    "Progress",
     "Project",
     "ProjectError",
     "Receipt",
     "Store",
     "StoreError",
     "StoredAnswer",
-    "Task",
 ]
 
 _HOMES = ("records", "store_file", "items", "project", "store")

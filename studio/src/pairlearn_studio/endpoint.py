@@ -315,10 +315,8 @@ def _check_base_url(base_url: str, plain_http: bool) -> str:
         raise ModelError(
             f"{base_url!r} must be an http or https URL such as http://127.0.0.1:8000/v1"
         )
-    if "@" in url.netloc:
-        raise ModelError("the URL holds a user or a password: name a variable by --key-env")
-    if url.query or url.fragment:
-        raise ModelError(f"{base_url!r} must end with its path, without ? and #")
+    if "@" in url.netloc or url.query or url.fragment:
+        raise ModelError("the URL holds a user, a ? or a #: give keys in a variable by --key-env")
     if url.scheme == "http" and not plain_http and not is_loopback(str(url.hostname)):
         raise ModelError(
             f"{base_url} is plain http beyond this machine, where items and the key can be "

@@ -38,7 +38,6 @@ ITEM_ANSWERS: dict[str, tuple[str, ...]] = {"Yes": ("yes", "y"), "No": ("no", "n
 """Answers about an item."""
 LONGEST_TEXT = 20_000
 """Characters of one value that are shown to the model."""
-LARGEST_IMAGE = 20 * 2**20
 IMAGE_TOKENS = 2_000
 """Upper bound on the cost of an image, until the reply states the actual count."""
 _TEMPLATE_TOKENS = 100
@@ -361,7 +360,7 @@ def _data_url(item: ItemView) -> str:
     if item.image_path is None:
         raise ModelError(f"{item.title} is an image without a file")
     try:
-        data, media = read_image(item.image_path, LARGEST_IMAGE)
+        data, media = read_image(item.image_path)
     except ProjectError as error:
         raise ModelError(str(error)) from None
     return f"data:{media};base64,{base64.b64encode(data).decode('ascii')}"

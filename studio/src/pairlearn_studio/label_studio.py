@@ -210,9 +210,7 @@ def _read(place: str, value: Any, form: type[T]) -> T:
     try:
         return msgspec.convert(value, form)
     except msgspec.ValidationError as error:
-        raise LabelStudioError(
-            f"{place}: {error}; give a JSON export of pairlearn's tasks"
-        ) from None
+        raise LabelStudioError(f"{place}: {error}; give a JSON export of our tasks") from None
 
 
 def _value(place: str, result: _Result) -> Any:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -70,7 +69,7 @@ class Drift:
 class AnnotatorOverview:
     """One line of the supervisor's page; NaN where nothing is known yet.
 
-    ``per_hour`` is the pace by the median time, ``infeasible`` the share of answers that no
+    ``infeasible`` is the share of answers that no
     posteriors produce even after rounding. ``words`` says how they answer, and ``doubt`` marks
     those that deserve a look: the forecast learns both.
     """
@@ -79,7 +78,6 @@ class AnnotatorOverview:
     done: int
     total: int
     cant_say: int
-    per_hour: float
     median_seconds: float
     infeasible: float
     drift: Drift
@@ -107,7 +105,6 @@ def overview_of(
             done=int(theirs.sum()),
             total=total,
             cant_say=int(columns.cant_say[theirs].sum()),
-            per_hour=3600 / median_seconds if median_seconds > 0 else math.nan,
             median_seconds=median_seconds,
             infeasible=_mean(columns.infeasible_rows[theirs & columns.both].astype(np.float64)),
             drift=_drift(columns.similarity[theirs]),
@@ -198,7 +195,6 @@ def _mean(values: Floats) -> float:
 LEAST_ANSWERS = 10
 """Fewest answers that show habits."""
 LEAST_KNOWN = 3
-CONSTANT = 0.9
 FAST_SECONDS = 1.0
 PASS = 0.6
 """Least share of known pairs that an attentive annotator has right."""
@@ -257,11 +253,8 @@ def _flags(quality: Quality, answers: Sequence[StoredAnswer]) -> list[Phrase]:
     ):
         if of >= LEAST_KNOWN and number < PASS * of:
             flags.append((words, {"number": number, "all": of}))
-    if (total := len(answers)) < LEAST_ANSWERS:
+    if len(answers) < LEAST_ANSWERS:
         return flags
-    most = max(Counter((*answer.numbers, answer.level) for answer in answers).values())
-    if most >= CONSTANT * total:
-        flags.append(("{number} of {all} answers are the same", {"number": most, "all": total}))
     seconds = [answer.seconds for answer in answers if answer.seconds > 0]
     if seconds and statistics.median(seconds) < FAST_SECONDS:
         words = "half of the answers took less than {seconds:g} s"

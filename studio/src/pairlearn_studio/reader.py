@@ -28,7 +28,6 @@ from pairlearn_studio.project import Project
 from pairlearn_studio.records import (
     Annotator,
     Controls,
-    Known,
     Pair,
     Progress,
     StoredAnswer,
@@ -214,16 +213,6 @@ class StoreReader(Queries):
         return Controls.read(self.setting(CONTROLS))
 
     @property
-    def known(self) -> dict[int, Known]:
-        """The checks, by pair id."""
-        return self.mixed.pairs
-
-    @property
-    def repeats(self) -> dict[int, int]:
-        """Pairs of the plan, by the ids of their repeats the other way round."""
-        return self.mixed.repeats
-
-    @property
     def mixed_in(self) -> frozenset[int]:
         """Checks and repeats outside of the plan: their answers are no random sample."""
         return self.mixed.outside
@@ -235,7 +224,7 @@ class StoreReader(Queries):
 
     def quality(self, answers: Sequence[StoredAnswer]) -> dict[str, Quality]:
         """Quality of each annotator's answers, by simple rules."""
-        return quality_of(answers, self.known, self.project.levels, self.repeats)
+        return quality_of(answers, self.mixed.pairs, self.project.levels, self.mixed.repeats)
 
     def overview(self, columns: AnswerColumns, manners: Any = None) -> list[AnnotatorOverview]:
         """Speed, drift and infeasible share of each annotator, and how they answer."""

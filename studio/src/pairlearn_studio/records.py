@@ -288,16 +288,12 @@ class Answer:
             (self.note + self.key).encode()
         except UnicodeEncodeError:
             raise StoreError("note and key must be text in Unicode, without surrogates") from None
-        has_statement = self.compares or bool(self.others)
+        compares = (*self.numbers, self.preference) != (None, None, 0)
+        has_statement = compares or bool(self.others)
         if self.cant_say and has_statement:
             raise StoreError("cant_say goes with no other answer: give one or the other")
         if not self.cant_say and not has_statement:
             raise StoreError("nothing is said: give similarity, difference, preference or cant_say")
-
-    @property
-    def compares(self) -> bool:
-        """Whether there is a similarity, a difference or a preference."""
-        return (*self.numbers, self.preference) != (None, None, 0)
 
     @property
     def numbers(self) -> tuple[float | None, float | None]:

@@ -255,7 +255,6 @@ class Forecast:
             if self._process is not None:
                 self._process.kill()
                 self._process.wait()
-                self._process = None
 
 
 if __name__ == "__main__":

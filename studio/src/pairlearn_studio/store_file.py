@@ -24,8 +24,6 @@ import msgspec
 from pairlearn.atomic import replacing, sync
 
 BUSY_SECONDS = 30.0
-SMALLEST_FILE = 512
-"""Bytes of the smallest page that SQLite has, and so of the smallest file with content."""
 
 
 class StoreError(ValueError):
@@ -191,12 +189,7 @@ def enable_wal(connection: sqlite3.Connection) -> str:
 
 
 def open_sqlite(path: Path, **options: Any) -> sqlite3.Connection:
-    """Open or create a file for several threads; sqlite3.DatabaseError if it is too short.
-
-    SQLite takes a file of one byte for an empty one, and writes over it.
-    """
-    if path.is_file() and 0 < path.stat().st_size < SMALLEST_FILE:
-        raise sqlite3.DatabaseError("it is not of SQLite")
+    """Open or create a file for several threads."""
     connection: sqlite3.Connection = sqlite3.connect(
         path, timeout=BUSY_SECONDS, check_same_thread=False, **options
     )

@@ -289,14 +289,11 @@ def back_up(project: Project, out: Path | None = None) -> tuple[Path, int]:
 
 def newest_backup(project: Project) -> Path:
     """The backup that was written last; StoreError if there is none."""
-    written = {}
-    for path in (project.folder / FOLDER).glob("[!.]*.sqlite"):
-        with suppress(FileNotFoundError):  # a server removes old snapshots
-            written[path] = path.stat().st_mtime_ns
-    backups = [path for path in written if not path.name.startswith("replaced-")]
+    folder = project.folder / FOLDER
+    backups = [path for path in folder.glob("[!.]*.sqlite") if not path.match("replaced-*")]
     if not backups:
-        raise StoreError(f"{project.folder / FOLDER} has no backups: name the file to restore")
-    return max(backups, key=written.__getitem__)
+        raise StoreError(f"{folder} has no backups: name the file to restore")
+    return max(backups, key=lambda path: path.stat().st_mtime_ns)
 
 
 def restore(project: Project, source: Path) -> Restored:

@@ -27,7 +27,7 @@ from starlette.staticfiles import StaticFiles
 from pairlearn_studio.addresses import http_url, is_loopback
 from pairlearn_studio.project import Project, translations
 from pairlearn_studio.server import api, pages
-from pairlearn_studio.server.security import HEALTH, Denied, Guard, Hosts, refused
+from pairlearn_studio.server.security import HEALTH, Guard, Hosts, refused
 from pairlearn_studio.store_file import StoreError
 from pairlearn_studio.writer import announce, lock_server
 
@@ -182,8 +182,7 @@ def serve(
         studios: dict[str, api.Studio] = app.state.studios
         for studio in studios.values():
             stack.callback(studio.close)
-            # Report a store that cannot be written now, not with the first answer.
-            studio.store.carry_out(lambda changes: changes.rows("DELETE FROM setting WHERE 0"))
+            studio.store.check_writable()  # now, and not with the first answer
         sock = stack.enter_context(listen(host, port))
         address = (url or address_of(host, port)).rstrip("/")
         for lock, prefix in zip(locks, studios, strict=True):
@@ -307,14 +306,6 @@ async def _error_response(request: Request, error: Exception) -> Response:
         status, reason = 503, "the studio cannot write to its disk"
     elif isinstance(error, StoreError):
         status, reason = 400, str(error)
-    if isinstance(error, Denied):
-        # Nobody guesses 32 random bytes, but slow down whoever tries. Holders of a valid link
-        # never get here, whatever others do from the same address.
-        caller = request.client.host if request.client else "?"
-        has_token = request.cookies or "authorization" in request.headers
-        guess = status == 404 or (status == 401 and has_token)
-        if guess and studio is not None and not studio.failures.take(caller):
-            status, reason = 429, "too many attempts: wait a minute"
     if studio is not None:
         reason = translations(studio.project.language).get(reason, reason)
     if "/api/" in request.url.path or request.url.path.endswith("/image"):

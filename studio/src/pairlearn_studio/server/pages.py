@@ -96,7 +96,7 @@ async def get_annotate(request: Request) -> Response:
         "annotator": who,
         "degrees": _degrees(studio.project),
         "tutorial": studio.project.answers == "exact" and not studio.project.known_for("practice"),
-        "slot": f"{studio.sessions.project}-{who.id}",
+        "slot": f"{studio.sessions.digest}-{who.id}",
         "examples": [
             (*ends_of(studio, pair).values(), studio.project.level_words(pair.answer), pair.why)
             for pair in studio.project.known_for("example")
