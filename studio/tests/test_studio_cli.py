@@ -40,17 +40,15 @@ def test_init(tmp_path: Path, items: Path) -> None:
     report = annotate_json(
         "init", tmp_path / "p", items, "--pairs", 7, "--overlap", 2, "--annotators", "ann, bob",
         "--title", "Pumps", "--positive", "will fail", "--negative", "will hold",
-        "--question-similarity", "Both?", "--question-difference", "Which?", "--columns", "age",
-        "--help-text", "Look twice.", "--seed", 3, "--address", "https://x.example",
+        "--columns", "age", "--seed", 3, "--address", "https://x.example",
         "--answers", "each", "--hide-ids", "--language", "fr", "--qualify", 0.8,
         "--positive-means", "Stops.",
     )  # fmt: skip
     project = Project.load(tmp_path / "p")
     assert (report["items"], report["pairs"], report["overlap"]) == (6, 7, 2)
-    names = (project.title, project.positive_name, project.negative_name, project.help)
-    assert names == ("Pumps", "will fail", "will hold", "Look twice.")
+    names = (project.title, project.positive_name, project.negative_name)
+    assert names == ("Pumps", "will fail", "will hold")
     assert (project.columns, project.plan.pairs, project.plan.seed) == (("age",), 7, 3)
-    assert (project.question_similarity, project.question_difference) == ("Both?", "Which?")
     assert (project.answers, project.hide_ids, project.language) == ("each", True, "fr")
     assert (project.positive_means, project.qualify) == ("Stops.", 0.8)
     with Store.open(project) as store:
