@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
+import numpy as np
 import pytest
 from starlette.testclient import TestClient
 
@@ -172,13 +173,9 @@ def test_alpha_of_published_data() -> None:
         "B": [1, None, 2, 1, 3, 3, 4, 3, None, None, None, None, None, None, None],
         "C": [None, None, 2, 1, 3, 4, 4, None, 2, 1, 1, 3, 3, None, 4],
     }
-    answers = [
-        stored(name, unit, None, float(value))
-        for name, values in data.items()
-        for unit, value in enumerate(values)
-        if value is not None
-    ]
-    assert krippendorff_alpha(answers, "difference") == pytest.approx(0.811, abs=5e-4)
+    pair = np.tile(np.arange(15), 3)
+    values = np.array([value for coder in data.values() for value in coder], np.float64)
+    assert krippendorff_alpha(pair, values) == pytest.approx(0.811, abs=5e-4)
 
 
 def test_the_supervisor_browses_and_downloads(tmp_path: Path) -> None:

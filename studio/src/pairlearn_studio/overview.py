@@ -269,29 +269,22 @@ def _repeats(again: StoredAnswer, before: StoredAnswer) -> bool:
     return again.cant_say == before.cant_say and alike
 
 
-def krippendorff_alpha(answers: Sequence[StoredAnswer], name: str) -> float:
-    """Krippendorff's α of one number, with squared differences; NaN without shared pairs.
+def krippendorff_alpha(pair: NDArray[np.int64], values: Floats) -> float:
+    """Krippendorff's α of numbers about pairs, with squared differences; NaN without shared pairs.
 
     α = 1 − D_o/D_e, the mean squared difference of two answers to one pair relative to that of any
     two answers (Krippendorff, "Content Analysis", 2018, chapter 12): 1 is perfect agreement, 0 is
-    that of chance.
+    that of chance. Missing values are NaN.
 
     Examples
     --------
-    >>> def answer(pair, c):
-    ...     return StoredAnswer(None, c, id=1, annotator="", pair=pair, left="", right="", at="",
-    ...                         revision=1)
-    >>> krippendorff_alpha([answer(1, 0.9), answer(1, 0.9), answer(2, 0.1), answer(2, 0.1)],
-    ...                    "difference")
+    >>> krippendorff_alpha(np.array([1, 1, 2, 2]), np.array([0.9, 0.9, 0.1, 0.1]))
     1.0
     """
-    given = [one for one in answers if getattr(one, name) is not None]
-    values = np.array([getattr(one, name) for one in given], np.float64)
-    _, pair, count = np.unique(
-        np.array([one.pair for one in given], np.int64), return_inverse=True, return_counts=True
-    )
+    given = ~np.isnan(values)
+    _, pair, count = np.unique(pair[given], return_inverse=True, return_counts=True)
     shared = count[pair] > 1
-    values, pair = values[shared], pair[shared]
+    values, pair = values[given][shared], pair[shared]
     if not len(values):
         return math.nan
     # Squared differences of all ordered pairs of m values sum to 2m times those from their mean.

@@ -284,13 +284,15 @@ def status(
 
     Exit codes: 0 done, 2 wrong request or unusable file.
     """
+    import numpy as np
+
     from pairlearn_studio.overview import AnswerColumns, krippendorff_alpha
     from pairlearn_studio.stored_forecast import read_forecast
 
     with opened(project) as store:
         pairs, answers, mixed_in = store.pairs(), store.answers(), store.mixed_in
         columns, forecast = AnswerColumns(answers), read_forecast(store.project.folder)
-        planned = [answer for answer in answers if answer.pair not in mixed_in]
+        planned = ~np.isin(columns.pair, [*mixed_in])
         rows = store.overview(columns, forecast.get("manners"))
         data: dict[str, Any] = {
             "title": store.project.title,
@@ -306,7 +308,8 @@ def status(
             "annotators": rows,
             "quality": store.quality(answers),
             "alpha": {
-                name: krippendorff_alpha(planned, name) for name in ("similarity", "difference")
+                name: krippendorff_alpha(columns.pair[planned], getattr(columns, name)[planned])
+                for name in ("similarity", "difference")
             },
             "forecast": forecast.get("outlook"),
             "forecast_is_current": forecast.get("latest") == store.latest(),

@@ -386,6 +386,7 @@ def _make_context(studio: Studio, forecast: dict[str, Any]) -> dict[str, Any]:
     mixed_in = store.mixed_in
     drawn = [answer for answer in answers if answer.right and answer.pair not in mixed_in]
     trusted = [answer for answer in drawn if answer.annotator not in forecast.get("flagged", ())]
+    columns = AnswerColumns(drawn)
     open_disputes = disputes(settled(trusted, store.adjudicator))
     return vars(project) | {
         "rows": rows,
@@ -397,7 +398,8 @@ def _make_context(studio: Studio, forecast: dict[str, Any]) -> dict[str, Any]:
         "taking_part": sum(row.annotator.active for row in rows),
         "paused": store.paused,
         "agreement": {
-            name: krippendorff_alpha(drawn, name) for name in ("similarity", "difference")
+            name: krippendorff_alpha(columns.pair, getattr(columns, name))
+            for name in ("similarity", "difference")
         },
         "judges": _judges(store, answers),
         "notes": [answer for answer in answers if answer.note][-20:][::-1],
