@@ -86,7 +86,7 @@ def assign(
 
     Examples
     --------
-    >>> most = dict.fromkeys([10, 20, 30], math.inf)
+    >>> most = dict.fromkeys([10, 20, 30], 99)
     >>> assign([1, 2, 3], most, overlap=2, seed=0)
     {1: [20, 30], 2: [10, 20], 3: [30, 10]}
     """
