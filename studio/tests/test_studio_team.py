@@ -50,9 +50,10 @@ def test_a_project_grows_while_two_people_answer(tmp_path: Path) -> None:
         grown = threading.Event()
 
         def work(who: int) -> None:
-            count = 0
-            while (task := store.next_task(who)) is not None or not grown.is_set():
-                if task is not None:
+            count, last = 0, False
+            while not last:
+                last = grown.is_set()  # before the question, whose answer it decides
+                while (task := store.next_task(who)) is not None:
                     submit(store, who, task.pair, key=f"{who}-{count}")
                     count += 1
 
@@ -80,7 +81,7 @@ def test_a_raised_plan_takes_effect_and_a_lowered_one_is_refused(tmp_path: Path)
     Store.create(project).close()
     more = replace(project, plan=replace(project.plan, pairs=20), repeat_share=0.5)
     with Store.open(more) as store:
-        assert store.planned() == 20 and len(store.repeats) == 10
+        assert store.planned() == 20 and len(store.mixed.repeats) == 10
         with pytest.raises(StoreError, match="8 items make 8 further pairs; got 9"):
             store.extend(9)
     with pytest.raises(StoreError, match=r"plan\.pairs is 12, and 20 pairs are drawn already"):
