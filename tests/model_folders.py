@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from typer.testing import CliRunner, Result
 
 from pairlearn.cli import app
-from pairlearn.estimators import PairClassifier
+from pairlearn.estimators import PairClassifier, TrainingOptions
 from pairlearn.io import ItemTable
 from pairlearn.simulation import Simulation, simulate
 from tables import pair_ids
@@ -45,8 +45,8 @@ def fitted(data: Simulation, epochs: int = 30, **options: Any) -> PairClassifier
     """A linear classifier of a simulation, with the names of its features."""
     items = ItemTable(None, data.items.features, data.items.names)
     classifier = PairClassifier(
-        model="linear", epochs=epochs, learning_rate=0.02, random_state=0, preprocessor=items,
-        **options,
+        model="linear", epochs=epochs, training=TrainingOptions(learning_rate=0.02),
+        random_state=0, preprocessor=items, **options,
     )  # fmt: skip
     classifier.fit(pair_ids(data.pairs), data.pairs.labels())
     return classifier.set_params(preprocessor=None)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn import Judgements
+from pairlearn import Judgements, PairLabels
 
 
 def pair_table(
@@ -33,3 +33,28 @@ def pair_ids(table: Judgements) -> NDArray[Any]:
 def changed(table: Judgements, **columns: Any) -> Judgements:
     """The same judgements with some columns of their file replaced, or removed by None."""
     return Judgements.from_frame(table.columns() | columns, noisy=True)
+
+
+def people_table(*people: str, seed: int = 0, pairs: int = 60) -> Judgements:
+    """Every pair judged by all people, who have a spread of their own; a name is a habit."""
+    rng = np.random.default_rng(seed)
+    labels = PairLabels.from_posteriors(*rng.beta(1, 1, (2, pairs))).to_array()
+
+    def answers(habit: str) -> Any:
+        values = labels + 0.05 * rng.normal(size=labels.shape)
+        if habit == "reversed":
+            values = values * [1, -1]
+        elif habit == "constant":
+            values = np.tile([1.0, 0.0], (pairs, 1))
+        elif habit == "random":
+            values = np.stack([rng.random(pairs), rng.uniform(-1, 1, pairs)], 1)
+        elif habit == "leaning":
+            values[:, 0] += 0.25
+        elif habit == "levels":
+            values = np.round(4 * values) / 4
+        return values.clip([0, -1], [1, 1])
+
+    s, c = np.concatenate([answers(habit) for habit in people]).T
+    names = np.repeat([f"{habit}{k}" for k, habit in enumerate(people)], pairs)
+    left = np.tile(np.arange(pairs), len(people))
+    return pair_table(left, left + pairs, s, c, annotator=names)

@@ -123,8 +123,7 @@ def files(tmp_path: Path) -> tuple[Path, Path]:
         ("plan", "--within", 0.1, "--accuracy", 0.9, "--pilot", "PAIRS"),
         ("split", "PAIRS", "OUT/training.csv", "OUT/held_out.csv"),
         ("evaluate", "MODEL", "ITEMS", "PAIRS"),
-        ("report", "MODEL", "--items", "ITEMS", "--pairs", "PAIRS", "OUT/report.html"),
-        ("plan", "--within", 0.1, "--pilot", "PAIRS", "--items", "ITEMS", "--model", "MODEL"),
+        ("report", "MODEL", "ITEMS", "PAIRS", "OUT/report.html"),
     ],
     ids=lambda words: f"{words[0]} {words[1]}",
 )  # fmt: skip

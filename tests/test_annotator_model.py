@@ -11,7 +11,7 @@ import pytest
 from pairlearn import PairClassifier, PairLabels
 from pairlearn.annotators import Annotator, Annotators
 from pairlearn.annotators.answers import Answers
-from pairlearn.estimators.cross_fitting import reason_to_learn
+from pairlearn.estimators.learning import reason_to_learn
 from pairlearn.judgements import Judgements
 
 PAIRS = 300

@@ -35,7 +35,7 @@ def test_pairs_that_were_chosen_by_their_features(chosen: str) -> None:
     labels = PairLabels.from_posteriors(r[left], r[right])
     judged = pair_table(left, right, labels.similarity, labels.difference)
     shuffled = rng.permutation(400)
-    report = check(judged, items=ItemTable(shuffled, x[shuffled]), precision=False)
+    report = check(judged, items=ItemTable(shuffled, x[shuffled]))
     assert bool(message := warning(report)) == (chosen != "at random")
     if chosen != "at random":
         assert f"are {'more' if chosen == 'near' else 'less'} alike than pairs drawn at" in message
@@ -58,13 +58,13 @@ def matched(columns: int) -> tuple[Judgements, ItemTable]:
 @pytest.mark.parametrize("columns", [6, 9, 16, 26])
 def test_pairs_that_were_matched_on_a_score(columns: int) -> None:
     judged, items = matched(columns)
-    message = warning(check(judged, items=items, precision=False))
+    message = warning(check(judged, items=items))
     assert "more alike" in message and "most in 'x0', " in message
-    caveats = check(judged, items=items, precision=False).summary.prior_caveats
+    caveats = check(judged, items=items).summary.prior_caveats
     assert "the items of a pair were not drawn independently" in caveats
     at_random = changed(judged, right=np.random.default_rng(0).permutation(judged.right))
     at_random = at_random[at_random.left != at_random.right]
-    assert not warning(check(at_random, items=items, precision=False))
+    assert not warning(check(at_random, items=items))
 
 
 def test_words_that_all_items_share_do_not_make_pairs_alike(tmp_path: Path) -> None:
@@ -75,7 +75,7 @@ def test_words_that_all_items_share_do_not_make_pairs_alike(tmp_path: Path) -> N
     frame["note"] = [f"ticket number {k} reported" for k in frame["id"]]
     frame.to_csv(tmp_path / "items.csv", index=False)
     at_random = changed(judged, right=right)[judged.left != right]
-    report = check(at_random, items=read_items(tmp_path / "items.csv"), precision=False)
+    report = check(at_random, items=read_items(tmp_path / "items.csv"))
     assert not warning(report)
 
 

@@ -15,6 +15,7 @@ from pairlearn import Judgements, PairLabels
 from pairlearn.check import check
 from pairlearn.cli import app
 from pairlearn.estimators import PairClassifier
+from pairlearn.estimators import TrainingOptions as options
 from pairlearn.io import ItemTable, TableError
 from pairlearn.simulation import simulate
 from tables import pair_ids, pair_table
@@ -152,16 +153,31 @@ def test_tables_have_columns_of_their_own(name):
     ("parameters", "message"),
     [
         ({"risk": "best"}, "risk 'best' is unknown"),
-        ({"correction": "some"}, "The 'correction' parameter of PairClassifier must be"),
-        ({"loss": "hinge"}, "is a logistic likelihood"),
+        ({"risk": "confdiff-some"}, "risk 'confdiff-some' is unknown"),
+        ({"training": {"batch_size": 5}}, "The 'training' parameter of PairClassifier must be"),
         ({"prior": 1.5}, "The 'prior' parameter of PairClassifier must be"),
         ({"annotator_prior": 0.5}, "needs target_prior to shift to"),
-        ({"weight_decay": NAN}, "The 'weight_decay' parameter of PairClassifier must be"),
-        ({"learning_rate": 0}, "The 'learning_rate' parameter of PairClassifier must be"),
-        ({"batch_size": 0}, "The 'batch_size' parameter of PairClassifier must be"),
+        (
+            {"training": options(weight_decay=NAN)},
+            "The 'weight_decay' parameter of TrainingOptions",
+        ),
+        (
+            {"training": options(learning_rate=0)},
+            "The 'learning_rate' parameter of TrainingOptions",
+        ),
+        (
+            {"training": options(batch_size=0)},
+            "The 'batch_size' parameter of TrainingOptions",
+        ),
         ({"epochs": 1.5}, "The 'epochs' parameter of PairClassifier must be"),
-        ({"precision": "float16"}, "The 'precision' parameter of PairClassifier must be"),
-        ({"device": "tpu"}, "device=tpu is unknown; say auto, cpu or cuda"),
+        (
+            {"training": options(precision="float16")},
+            "The 'precision' parameter of TrainingOptions",
+        ),
+        (
+            {"training": options(device="tpu")},
+            "device=tpu is unknown; say auto, cpu or",
+        ),
         ({"model": "tree"}, "model 'tree' is unknown; choose one of auto, mlp"),
         ({"model": nn.Linear(3, 2)}, r"one logit for each instance; .* shape \(2, 2\)"),
         ({"model": nn.Linear(4, 1)}, r"model does not take instances of shape \(3,\)"),
@@ -296,14 +312,14 @@ def test_ids_are_text_if_any_is():
 def test_a_message_about_columns_names_what_there_is(tmp_path):
     """Options on the command line, with quotes for a shell, and methods of a data frame."""
     frame = pd.DataFrame({"x": X[:5, 0], "my key": [f"k{row}" for row in range(5)]})
-    with pytest.raises(TableError, match=r"Drop it, as in drop\(columns=\['my key'\]\), or turn"):
+    with pytest.raises(TableError, match=r"drop columns, as in drop\(columns=\['my key'\]\)"):
         fit([[0, 1], [2, 3]], LABELS[:2], preprocessor=frame)
     frame.assign(id=range(5)).to_csv(tmp_path / "items.csv", index=False)
     (tmp_path / "pairs.csv").write_text("left,right,similarity\n0,1,0.5\n2,3,0.4\n")
     files = [str(tmp_path / name) for name in ("items.csv", "pairs.csv", "model")]
     shown = CliRunner().invoke(app, ["fit", *files[:2], "--out", files[2]]).output
-    kind = "or say what 'my key' holds (kinds=, or --kinds 'my key:number'; or text)"
-    assert f"Drop it (ignore=, or --ignore 'my key'), {kind}" in " ".join(shown.split())
+    kind = "or say what they hold (kinds=, or --kinds 'my key:text')"
+    assert f"(ignore=, or --ignore 'my key'), {kind}" in " ".join(shown.split())
 
 
 def test_missing_values_of_pandas_are_gaps():

@@ -9,11 +9,12 @@ from sklearn.exceptions import NotFittedError
 from sklearn.feature_selection import VarianceThreshold
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
+from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 from sklearn.utils import get_tags
 
 from pairlearn import Judgements, PairLabels
-from pairlearn.estimators import PairClassifier, PairwiseTransformer, cross_fitting
+from pairlearn.estimators import PairClassifier, PairwiseTransformer, learning
 from tables import pair_table
 from test_classifier import LABELS, NAN, PAIRS, ROWS, R, X, agreement, draw, linear
 
@@ -30,9 +31,10 @@ def test_cross_validation_splits_arrays_with_gaps_and_pair_labels():
 
 
 def test_grid_search_chooses_by_accuracy_without_labels():
-    search = GridSearchCV(linear(), {"learning_rate": [1e-9, 2e-2]}, cv=3, error_score="raise")
+    grid = {"training__learning_rate": [1e-9, 2e-2]}
+    search = GridSearchCV(linear(), grid, cv=3, error_score="raise")
     search.fit(PAIRS, LABELS.to_array())
-    assert search.best_params_ == {"learning_rate": 2e-2}
+    assert search.best_params_ == {"training__learning_rate": 2e-2}
     assert agreement(search.best_estimator_) > 0.95
 
 
@@ -77,7 +79,7 @@ def test_weights_count_in_the_estimated_prior():
     """Weights that undo a selection by class bring the prior back."""
     pairs, labels, r = draw(3000, intercept=-3.0)
     weight = np.where(r.mean(1) > 0.3, 1.0, 3.0)
-    classifier = linear(risk="confdiff", epochs=1).fit(pairs, labels, sample_weight=weight)
+    classifier = linear(risk="confdiff-abs", epochs=1).fit(pairs, labels, sample_weight=weight)
     expected = np.average(labels.similarity, weights=weight)
     assert classifier.prior_ == pytest.approx((1 - np.sqrt(2 * expected - 1)) / 2, abs=1e-9)
 
@@ -88,7 +90,7 @@ def test_certain_probabilities_of_a_scikit_learn_model_have_finite_log_odds():
     pairs = np.arange(200).reshape(100, 2)
     labels = PairLabels.from_posteriors(*(x[:, 0] > 0).astype(float)[pairs].T)
     classifier = PairClassifier(
-        model=LogisticRegression(C=1e6), preprocessor=x, standardize=False, random_state=0
+        model=LogisticRegression(C=1e6), preprocessor=x, random_state=0
     ).fit(pairs, labels)
     assert np.isfinite(classifier.decision_function(x)).all()
 
@@ -102,15 +104,15 @@ def test_certain_probabilities_of_a_scikit_learn_model_have_finite_log_odds():
     ],
 )
 def test_few_pairs_have_the_model_that_they_need(odds, count, chosen, tmp_path, monkeypatch):
-    trials, trial = [], cross_fitting.trial
+    trainings, train = [], learning.train
     monkeypatch.setattr(
-        cross_fitting, "trial", lambda *args, **changes: trials.append(1) or trial(*args, **changes)
+        learning, "train", lambda *args, **options: trainings.append(1) or train(*args, **options)
     )
     x = np.random.default_rng(0).normal(size=(2 * count, 3))
     r = 1 / (1 + np.exp(-odds(x)))
     pairs, labels = x.reshape(-1, 2, 3), PairLabels.from_posteriors(r[::2], r[1::2])
     classifier = PairClassifier(random_state=0).fit(pairs, labels)
-    assert not trials, "choosing trains no model"
+    assert len(trainings) == 1, "choosing trains no model"
     classifier.save(tmp_path / "model")
     assert PairClassifier.load(tmp_path / "model").model_ == chosen
     assert clone(classifier).set_params(epochs=1).fit(pairs, labels).model_ == "mlp-bn"
@@ -159,6 +161,12 @@ def test_feature_names_only_where_the_transformer_has_them():
     assert not hasattr(plain, "get_feature_names_out")
     selected = PairwiseTransformer(VarianceThreshold(5)).fit(ENDS)
     assert list(selected.get_feature_names_out(["a", "b", "c", "d"])) == ["c", "d"]
+
+
+def test_pipelines_that_put_out_data_frames_still_take_pairs():
+    steps = make_pipeline(PairwiseTransformer(StandardScaler()), linear(epochs=1))
+    steps.set_output(transform="pandas").fit(PAIRS, LABELS)
+    assert len(steps.predict(PAIRS[:, 0])) == len(PAIRS)
 
 
 def test_bad_input_of_a_transformer_is_named():

@@ -87,10 +87,9 @@ def test_help_shows_values_and_defaults_and_breaks_lines_once() -> None:
     assert len(first) + len(second.split()[0]) > 60  # as long as words allow
 
 
-PILOT = "--pilot pairs.csv --items items.csv --model model"
 SHORT = [
     ("check pairs.csv --majority negative", {"ok", "findings", "summary"}, ""),
-    ("plan --within 0.2 " + PILOT, {"pairs", "assumptions"}, "30"),
+    ("plan --within 0.2 --accuracy 0.9 --pilot pairs.csv", {"pairs", "assumptions"}, "30"),
     ("evaluate model items.csv pairs.csv", {"accuracy", "n", "warnings"}, "0."),
     ("predict model items.csv --out {}.csv", {"rows", "positive", "threshold"}, ""),
     ("split pairs.csv {}.csv {}-held.csv", {"training", "held_out", "left_out"}, ""),
@@ -167,16 +166,21 @@ def test_lines_are_broken_on_a_terminal_only(
 # ---- check ------------------------------------------------------------------------------------
 
 
-def test_check_of_a_good_table(here: Path) -> None:
+def test_check_of_a_good_table(here: Path, tmp_path: Path) -> None:
     result = call("check pairs.csv --items items.csv --prior 0.3")
     assert result.exit_code == 0
     text = plain(result.stdout)
     assert "pairs.csv: 60 judgements of 60 pairs of 120 items by 2 annotators" in text
     assert "36 similarities with differences, 12 similarities, 12 differences" in text
     assert "they can teach: everything" in text
-    assert text.endswith("0 errors, 0 warnings: fine (1 note: --notes)")
-    assert "share of positives: 0.258 (95% interval" in text and "precision" not in text
-    assert "precision" in call("check pairs.csv --notes").stdout
+    assert text.endswith("0 errors, 0 warnings: fine")
+    assert "share of positives: 0.258 (95% interval" in text
+    lines = ["left,right,preference", *(f"{k},{k + 100},left" for k in range(60))]
+    (tmp_path / "ranked.csv").write_text("\n".join(lines))
+    hidden = plain(run("check", tmp_path / "ranked.csv", "--prior", 0.3).stdout)
+    assert hidden.endswith("(1 note: --notes)") and "not-measurable" not in hidden
+    shown = run("check", tmp_path / "ranked.csv", "--prior", 0.3, "--notes").stdout
+    assert "not-measurable" in shown
 
 
 def test_check_of_one_pair(tmp_path: Path) -> None:
@@ -234,22 +238,9 @@ def test_a_pilot_on_another_scale(tmp_path: Path, here: Path) -> None:
     s, c = 100 * table.answers().T
     write_pairs(pair_table(table.left, table.right, s, c, noisy=True), path)
     scales = "--similarity-scale 0,100 --difference-scale=-100,100"
-    for line in (
-        "plan --within 0.08 --accuracy 0.9 --pilot pairs.csv",
-        f"plan --within .05 {PILOT}",
-    ):
-        wanted = data_of(line)["pairs"]
-        assert data_of(f"{line.replace('pairs.csv', str(path))} {scales}")["pairs"] == wanted
-
-
-def test_a_pilot_and_a_model(here: Path) -> None:
-    """The interval of the model on the pilot, as `evaluate` has it, is what is planned by."""
-    line = f"plan --within 0.005 {PILOT}"
-    assert "pilot: 60 pairs, accuracy 0." in call(line).stdout
-    plan, accuracy = data_of(line), data_of("evaluate model items.csv pairs.csv")["accuracy"]
-    assert plan["assumptions"]["low"] == pytest.approx(accuracy["informed"]["low"], abs=0.01)
-    half = (plan["assumptions"]["high"] - plan["assumptions"]["low"]) / 2
-    assert plan["pairs"] == pytest.approx(60 * (half / 0.005) ** 2, abs=1)
+    line = "plan --within 0.08 --accuracy 0.9 --pilot pairs.csv"
+    wanted = data_of(line)["pairs"]
+    assert data_of(f"{line.replace('pairs.csv', str(path))} {scales}")["pairs"] == wanted
 
 
 # ---- simulate ---------------------------------------------------------------------------------

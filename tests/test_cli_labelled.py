@@ -16,8 +16,6 @@ from test_cli_evaluate import changed, evaluate, made, measures
 
 __all__ = ["made"]  # a fixture
 
-CONTRADICTED = "known classes that fit was given contradict the differences"
-
 
 def test_known_classes_correct_an_annotator_who_is_too_sure(made: Any, tmp_path: Path) -> None:
     folder, simulation, classifier = made
@@ -66,12 +64,7 @@ def test_known_classes_that_contradict_the_model_or_its_differences(
     files, model = (folder / "items.csv", folder / "pairs.csv"), tmp_path / "model"
     options = ("--model", "linear", "--epochs", 5, "--holdout", 0, "--labelled", wrong)
     (text,) = answer("fit", *files, "--out", model, *options)["warnings"]
-    assert text.startswith("the known classes contradict the differences")
-    simulated(tmp_path, seed=2)
-    new = tmp_path / "items.csv", tmp_path / "pairs.csv"
-    assert CONTRADICTED in plain(str(answer("evaluate", model, *new)["warnings"]))
-    run("report", model, *new, tmp_path / "page.html")
-    assert CONTRADICTED in (tmp_path / "page.html").read_text()
+    assert "known classes contradict the differences" in plain(text)
 
 
 def test_known_classes_that_contradict_the_model_and_not_the_differences(

@@ -121,7 +121,6 @@ def test_ids_may_recur_and_be_text(made: Any, tmp_path: Path) -> None:
     path.write_text("\n".join(["id,x1,x2", *rows]))
     result = predict(folder, out, items=path)
     assert result.exit_code == 0
-    assert "ids come again in 1 rows: the predictions have them again" in result.stderr
     assert read(out)["id"] == ["b", "a", "b"]
     assert numbers(out) == pytest.approx(probability(classifier, x), abs=1e-5)
 
@@ -144,7 +143,7 @@ def test_a_model_without_names_takes_features_as_they_come(made: Any, tmp_path: 
 
 def test_features_that_overflow_are_named(made: Any, tmp_path: Path) -> None:
     classifier = fitted(made[1], epochs=1)
-    classifier.scale_ = np.full(2, 1e-3)
+    classifier.fitted_ = replace(classifier.fitted_, scale=np.full(2, 1e-3))
     classifier.save(tmp_path / "model")
     items, out = tmp_path / "items.csv", tmp_path / "p.csv"
     items.write_text("id,x1,x2\nnear,1e-3,1e-3\nfar,3e38,3e38\n")
@@ -153,26 +152,6 @@ def test_features_that_overflow_are_named(made: Any, tmp_path: Path) -> None:
     assert f"{items}: the item 'far' gets log-odds of " in result.stderr
     assert "its features are far outside of those in training" in result.stderr
     assert not out.exists()
-
-
-def test_values_far_outside_of_training_are_counted(tmp_path: Path) -> None:
-    """Skewed columns and those that hardly ever differ raise no alarm."""
-    rng = np.random.default_rng(0)
-    made = simulated(tmp_path, seed=3)
-    x = np.c_[rng.lognormal(size=len(made.items)), np.arange(len(made.items)) == 5]
-    names = ("income", "rare")
-    train = replace(made, items=ItemTable(made.items.ids, x, names))
-    fitted(train, epochs=1).save(tmp_path / "model")
-    low, high = x[:, 0].min(), x[:, 0].max()
-    fine = np.c_[[*x[:, 0], 1.9 * high, low], [*x[:, 1], 9, 0]]
-    far = np.c_[[*x[:, 0], 2.1 * high, -1.1 * high], [*x[:, 1], 0, 0]]
-    for features, note in ((fine, None), (far, "2 of 402 rows have values far outside of those")):
-        write_items(ItemTable(None, features, names), tmp_path / "new.csv")
-        result = predict(tmp_path, tmp_path / "p.csv", "--force", items=tmp_path / "new.csv")
-        assert result.exit_code == 0
-        assert (note in result.stderr and "1 of 2 columns (income)" in result.stderr) if note else (
-            result.stderr == ""
-        )  # fmt: skip
 
 
 # ---- bars and memory --------------------------------------------------------------------------
@@ -283,10 +262,9 @@ def test_features_far_from_zero_keep_their_precision(tmp_path: Path) -> None:
         classifier.export_onnx(tmp_path / "other.onnx")
 
 
-@pytest.mark.parametrize("standardize", [True, False])
-def test_images_of_a_model_that_reads_vectors(tmp_path: Path, standardize: bool) -> None:
+def test_images_of_a_model_that_reads_vectors(tmp_path: Path) -> None:
     pairs = np.random.default_rng(0).normal(2, 3, size=(40, 2, 1, 3, 3))
-    classifier = PairClassifier(model="mlp", epochs=1, standardize=standardize, random_state=0)
+    classifier = PairClassifier(model="mlp", epochs=1, random_state=0)
     classifier.fit(pairs, np.tile([[0.6, 0.1], [0.7, -0.1]], (20, 1)))
     classifier.export_onnx(tmp_path / "model.onnx")
     images = pairs[:, 0]

@@ -83,10 +83,9 @@ def test_every_unusable_column_is_in_one_message(tmp_path: Path) -> None:
         kinds(text, tmp_path)
     assert str(caught.value) == (
         f"{tmp_path / 'items.csv'}: cannot be learnt from: 'key' has another value in every row, "
-        "as an id has; 'customer_id' has another value in every row, as an id has; 'face' holds "
-        "names of files: give their folder in place of the table. Drop them "
-        "(ignore=, or --ignore key,customer_id,face), or say what 'key' holds "
-        "(kinds=, or --kinds key:number; or text)"
+        "as an id has; 'customer_id' has another value in every row, as an id has; 'face' has "
+        "another value in every row, as an id has. Correct this, leave columns out (ignore=, or "
+        "--ignore key,customer_id,face), or say what they hold (kinds=, or --kinds key:text)"
     )
     assert kinds(text, tmp_path, ignore=["key", "customer_id", "face"]) == {}
     path = tmp_path / "items.parquet"
@@ -103,10 +102,9 @@ def test_columns_that_say_nothing_are_left_out_with_a_note(tmp_path: Path) -> No
     text = table(x=range(30), empty=[""] * 30, same=["a"] * 30, five=[5] * 30)
     assert kinds(text, tmp_path) == {}
     items = read_items(tmp_path / "items.csv")
-    assert items.names == ("x",) and len(items.notes) == 4
+    assert items.names == ("x",) and len(items.notes) == 3
     assert "'empty' is empty, and left out" in items.notes[0]
-    assert "'x' counts the rows, and is learnt from as a number: leave it out" in items.notes[2]
-    assert "'five' has one value, and is left out" in items.notes[3]
+    assert "'five' has one value, and is left out" in items.notes[2]
     (tmp_path / "items.csv").write_text(table(empty=[""] * 3))
     with pytest.raises(TableError, match="no features: column 'empty' is empty"):
         read_items(tmp_path / "items.csv")

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from pairlearn import PairClassifier, PairLabels
+from pairlearn import PairClassifier, PairLabels, TrainingOptions
 from pairlearn.comparison import compare, default_candidates
 from pairlearn.estimators.splits import ItemKFold
 from pairlearn.evaluation import estimate_accuracy
@@ -20,8 +20,9 @@ from tables import pair_ids
 
 
 def linear(epochs: int = 10, **options: Any) -> PairClassifier:
-    quick: dict[str, Any] = {"batch_size": 32, "learning_rate": 0.05, "device": "cpu"}
-    return PairClassifier(model="linear", epochs=epochs, random_state=0, **quick | options)
+    quick = TrainingOptions(batch_size=32, learning_rate=0.05)
+    usual: dict[str, Any] = {"model": "linear", "random_state": 0, "training": quick}
+    return PairClassifier(epochs=epochs, **usual | options)
 
 
 def table(n: int = 200, **options: Any) -> tuple[NDArray[Any], NDArray[Any], PairLabels]:
@@ -45,7 +46,10 @@ def test_candidates_are_fitted_to_the_folds_of_item_k_fold() -> None:
 def test_the_intervals_hold_the_true_accuracies_and_the_order_is_right() -> None:
     x, pairs, labels = table(400)
     fresh = simulate("gaussians", pairs=5000, prior=0.3, overlap=0.1, seed=9)
-    candidates = {"untrained": linear(1, learning_rate=1e-6), "linear": linear(30)}
+    candidates = {
+        "untrained": linear(1, training=TrainingOptions(learning_rate=1e-6)),
+        "linear": linear(30),
+    }
     found = compare(candidates, pairs, labels, preprocessor=x)
     assert found.best.name == "linear"
     truth = [

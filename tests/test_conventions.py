@@ -23,7 +23,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import get_tags
 
-from pairlearn.estimators import PairClassifier, PairwiseTransformer
+from pairlearn.estimators import PairClassifier, PairwiseTransformer, TrainingOptions
 from pairlearn.labels import PairLabels
 
 METHODS = ("predict", "predict_proba", "decision_function")
@@ -55,7 +55,7 @@ LABELS, OTHER_LABELS = (
 @pytest.fixture(scope="module", params=["linear", *LONG])
 def estimator(request: pytest.FixtureRequest) -> PairClassifier:
     """An estimator that is not fitted; tests clone it."""
-    options = {"batch_size": 32, "learning_rate": 0.02, "device": "cpu", "random_state": 0}
+    options = {"training": TrainingOptions(batch_size=32, learning_rate=0.02), "random_state": 0}
     return PairClassifier(**(options | MODELS[request.param]))
 
 
@@ -149,12 +149,10 @@ def test_a_fit_that_fails_changes_nothing(estimator: Any, fitted: Any, error: ty
     assert vars(refitted) == before  # the very same objects
 
 
-@pytest.mark.filterwarnings("ignore:there are too few")
 def test_a_fit_leaves_nothing_of_an_earlier_one() -> None:
     frame = pd.DataFrame({"a": RNG.normal(size=8), "b": list("xyxyxyxy")})
     classifier = PairClassifier(preprocessor=frame, random_state=0, epochs=1, annotators="ideal")
     classifier.fit(np.arange(8).reshape(4, 2), LABELS[:4])
-    classifier.trained_on_ = {"pairs": "pairs.csv"}  # as the command line does
     classifier.note = classifier.of_a_subclass_ = "mine"
     for model in ("linear", LogisticRegression()):
         classifier.set_params(preprocessor=None, model=model).fit(PAIRS, LABELS)

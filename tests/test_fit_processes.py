@@ -138,7 +138,7 @@ def fit_on_ranks(folder: Path, out: Path, ranks: int) -> dict[str, Any]:
         Command(
             out.with_name(f"said-{ranks}"),
             *words(folder, out),
-            *("--epochs", 5, "--early-stopping"),
+            *("--epochs", 5),
             environment=place | {"RANK": str(rank), "GLOO_SOCKET_IFNAME": "lo"}
             if ranks > 1
             else {},

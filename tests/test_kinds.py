@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from pairlearn import Judgements, make_risk
-from pairlearn.estimators import PairClassifier
+from pairlearn.estimators import PairClassifier, TrainingOptions
 from pairlearn.judgements.kinds import KINDS, code, kind
 from pairlearn.models import make_model
 from pairlearn.randomness import permutation, stream
@@ -344,7 +344,7 @@ def test_fit_runs_the_code_that_the_exact_tests_verify(monkeypatch: pytest.Monke
         )
     rng = np.random.default_rng(0)
     judgements = Judgements.from_pairs(rng.permutation(80).reshape(40, 2), rng.random((40, 2)) / 3)
-    PairClassifier(model="linear", epochs=3, batch_size=10).fit(
+    PairClassifier(model="linear", epochs=3, training=TrainingOptions(batch_size=10)).fit(
         rng.normal(size=(80, 2)), judgements
     )
     assert calls.count("pair_moments") >= 12
@@ -372,12 +372,9 @@ def few() -> tuple[Any, Any, dict[str, Any]]:
 
 @pytest.mark.parametrize("by_name", [True, False])
 def test_a_risk_of_ones_own_without_a_prior(by_name: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No other model is trained to find a prior, and tables are asked for what they need."""
-    from pairlearn.estimators import population
-
+    """It needs no prior, and tables are asked for what they need."""
     monkeypatch.setitem(RISKS, "plain", Plain)
-    monkeypatch.setattr(population, "find_majority", None)
-    risk = "plain" if by_name else Plain(correction="abs")
+    risk = "plain-abs" if by_name else Plain(correction="abs")
     pairs, labels, options = few()
     ours = PairClassifier(risk=risk, **options).fit(pairs, labels)
     likelihood = PairClassifier(**options).fit(pairs, labels)
@@ -393,7 +390,7 @@ def test_a_risk_object_brings_its_prior() -> None:
     by_object = PairClassifier(risk=make_risk("confdiff-abs", prior=0.4), **options).fit(
         pairs, labels
     )
-    by_name = PairClassifier(risk="confdiff", prior=0.4, **options).fit(pairs, labels)
+    by_name = PairClassifier(risk="confdiff-abs", prior=0.4, **options).fit(pairs, labels)
     x = pairs[:, 0]
     assert by_object.prior_ == 0.4
     assert by_object.decision_function(x) == pytest.approx(by_name.decision_function(x))

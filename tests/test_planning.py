@@ -12,9 +12,7 @@ from pairlearn import PairLabels
 from pairlearn.check.planning import (
     annotator_accuracy,
     annotator_strength,
-    expected_half_width,
     plan,
-    plan_from_pilot,
 )
 from pairlearn.evaluation import estimate_accuracy
 
@@ -73,19 +71,10 @@ def test_a_smaller_half_width_never_takes_fewer_pairs(prior: float, error: float
     assert sizes[3] == 30 or planned == pytest.approx(0.03, rel=0.25)
 
 
-def test_expected_half_width_is_the_inverse() -> None:
-    planned = plan(0.03, accuracy=0.9, prior=0.3)
-    width = expected_half_width(planned.pairs, accuracy=0.9, prior=0.3)
-    assert width == pytest.approx(0.03, rel=0.06)
-    far = expected_half_width(100 * 10_000, accuracy=0.9, prior=0.3)
-    near = expected_half_width(10_000, accuracy=0.9, prior=0.3)
-    assert far == pytest.approx(near / 10)
-
-
 def test_a_plan_names_its_assumptions() -> None:
     known = {"accuracy": 0.9, "prior": 0.3, "strength": 5.0, "errors": "misses", "seed": 4}
     planned = plan(0.03, **known, confidence=0.9)
-    more = {"from": "assumptions", "annotator_accuracy": annotator_accuracy(5.0, 0.3)}
+    more = {"annotator_accuracy": annotator_accuracy(5.0, 0.3)}
     assert planned.to_dict()["assumptions"] == known | more
     assert (planned.half_width, planned.confidence) == (0.03, 0.9)
     assert plan(0.03, **known, confidence=0.9) == planned
@@ -97,48 +86,6 @@ def test_more_confidence_takes_more_pairs() -> None:
         plan(0.02, accuracy=0.9, prior=0.3, confidence=k).pairs for k in (0.9, 0.99)
     )
     assert ninety_nine / ninety == pytest.approx(2.45, rel=0.12)
-
-
-# ---- from a pilot -----------------------------------------------------------------------------
-
-
-def test_pilots_find_the_size_that_is_needed() -> None:
-    setting = (0.9, 0.3, 5.0)
-    rng = np.random.default_rng(5)
-    r, h, _ = instances(rng, 100_000, *setting)
-    sizes, held = [], 0
-    truth = 2000 * (half_widths(40, 2000, 6, *setting).mean() / 0.015) ** 2
-    for _ in range(6):
-        rows = rng.integers(0, len(r), (2, 300))
-        planned = plan_from_pilot(0.015, *(h[rows] - 0.5), PairLabels.from_posteriors(*r[rows]))
-        sizes.append(planned.pairs)
-        held += planned.low <= truth <= planned.high
-    assert np.mean(sizes) == pytest.approx(truth, rel=0.15)
-    assert held >= 4  # of 6; a 90% interval falls below that once in 60 times
-
-
-def test_recurring_items_and_uneven_weights_take_more_pairs() -> None:
-    rng = np.random.default_rng(7)
-    r, h, _ = instances(rng, 200, 0.9, 0.3, 5.0)
-    # 60 items in 400 judgements: about 13 each.
-    rows = np.stack([rng.permutation(np.tile(np.arange(60), 7))[:400] for _ in range(2)])
-    rows = rows[:, rows[0] != rows[1]]
-    pilot = (*(h[rows] - 0.5), PairLabels.from_posteriors(*r[rows]))
-    alone = plan_from_pilot(0.02, *pilot)
-    together = plan_from_pilot(0.02, *pilot, items=rows.T)
-    assert together.pairs > 1.5 * alone.pairs
-    assert together.low <= together.pairs <= together.high
-    n = rows.shape[1]
-    assert plan_from_pilot(0.02, *pilot, weight=np.full(n, 3.0)).pairs == alone.pairs
-    # Weights of 1 and 9 in halves are worth (.5 + 4.5)² / (.5 + 40.5) = 0.61 of the pairs.
-    uneven = plan_from_pilot(0.02, *pilot, weight=np.tile([1.0, 9.0], n)[:n])
-    assert uneven.pairs == pytest.approx(alone.pairs / 0.61, rel=0.3)
-
-
-def test_hopeless_pilots_are_refused() -> None:
-    labels = PairLabels.from_posteriors(np.full(10, 0.9), np.full(10, 0.2))
-    with pytest.raises(ValueError, match="the pilot has 10 pairs: judge at least 30"):
-        plan_from_pilot(0.02, np.ones(10), -np.ones(10), labels)
 
 
 # ---- the annotator ----------------------------------------------------------------------------
@@ -186,5 +133,3 @@ def test_wrong_requests(changes: dict[str, Any], message: str) -> None:
 def test_strength_needs_pairs_that_differ() -> None:
     with pytest.raises(ValueError, match="no pair with both judgements and a similarity below 1"):
         annotator_strength(PairLabels([1.0, 0.5], [0.0, math.nan]), 0.5)
-    with pytest.raises(ValueError, match="pairs must be at least 30; got 3"):
-        expected_half_width(3, accuracy=0.9, prior=0.5)

@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from model_folders import plain, run
-from pairlearn import PairClassifier, PairLabels
+from pairlearn import PairLabels
 from pairlearn.check import check
+from pairlearn.estimators import PairClassifier
 from pairlearn.io import ItemTable, read_pairs, write_items, write_pairs
 from pairlearn.judgements.scales import Scale
 from pairlearn.simulation import simulate
@@ -97,24 +99,19 @@ def test_comparisons_as_differences_are_refused(tmp_path: Path) -> None:
     checked = run("check", path, "--prior", prior, "--json")
     assert checked.exit_code == 1
     (error,) = [f for f in json.loads(checked.stdout)["findings"] if f["severity"] == "error"]
-    assert error["code"] == "comparisons" and "--difference-means preference" in error["message"]
+    assert error["code"] == "comparisons" and "column preference" in error["message"]
     fit = ("fit", *files, "--prior", prior, "--model", "linear", "--epochs", 30)
     refused = run(*fit, "--out", tmp_path / "refused")
     assert refused.exit_code == 2 and "comparisons" in refused.output
-    # The accuracy that it would report, and the true one.
-    wrong = run(*fit, "--out", tmp_path / "wrong", "--difference-means", "difference", "--json")
-    x, r, _ = made(7, 3000)
-    positive = PairClassifier.load(tmp_path / "wrong").decision_function(ItemTable(None, x)) > 0
-    truth = np.where(positive, r, 1 - r).mean()
-    assert json.loads(wrong.stdout)["accuracy"]["low"] > truth, "confidently wrong, on request"
-    # As comparisons they give no accuracy, and ties are counted.
-    right = run(*fit, "--out", tmp_path / "right", "--difference-means", "preference", "--json")
-    report = json.loads(right.stdout)
+    # As preferences, without those of neither, they give no accuracy.
     ties = int((read_pairs(path).difference == 0).sum())
-    assert ties and f"{ties} differences of 0 prefer neither" in report["warnings"][0]
-    assert report["accuracy"] is None and report["statements"] == {"preference": 400 - ties}
-    measured = run("evaluate", tmp_path / "right", *files, "--prior", prior)
-    assert measured.exit_code == 2 and "comparisons" in measured.output
+    head, *lines = path.read_text().splitlines()
+    kept = [line for line in lines if not line.endswith(("0.0", ",0"))]
+    path.write_text("\n".join([head.replace("difference", "preference"), *kept]))
+    right = run(*fit, "--out", tmp_path / "right", "--json")
+    report = json.loads(right.stdout)
+    assert ties and report["accuracy"] is None
+    assert report["statements"] == {"preference": 400 - ties}
 
 
 def test_sure_differences_are_no_comparisons() -> None:
@@ -181,7 +178,7 @@ def test_similarities_that_only_lean_are_not_upside_down(prior: float) -> None:
     cases = ((s, c), (0.3 * s, c), (0.4 * s, c), (0.7 + 0.3 * s, c), (s + noise[0], c + noise[1]),
              (0 * s, 0 * c), (0 * s + 1, c))  # fmt: skip
     for number, answers in enumerate(cases):
-        findings = check(pair_table(*ends, *answers, noisy=True), precision=False).findings
+        findings = check(pair_table(*ends, *answers, noisy=True)).findings
         assert "upside-down" not in [finding.code for finding in findings], number
 
 
@@ -191,6 +188,44 @@ def test_one_annotator_with_similarities_upside_down() -> None:
     s = np.where(bob, 1 - np.asarray(labels.similarity), labels.similarity)
     annotator = np.where(bob, "bob", "ann")
     table = pair_table(*ends.T, s, labels.difference, annotator=annotator)
-    findings = check(table, precision=False).findings
+    findings = check(table).findings
     (finding,) = (finding for finding in findings if finding.code == "upside-down")
     assert (finding.severity, finding.ids) == ("warning", ("bob",))
+
+
+def test_a_model_remembers_the_scales_of_its_fit(tmp_path: Path) -> None:
+    """`fit` takes a data frame alone; what measures the model takes one on the same scale."""
+    x, _, ends = made()
+    labels = judged()[1]
+    answers = {"similarity": 1 + 4 * labels.similarity, "difference": 2 * labels.difference}
+    frame = pd.DataFrame({"left": ends[:, 0], "right": ends[:, 1], **answers})
+    scales: Any = {"similarity_scale": (1, 5), "difference_scale": (-2, 2)}
+    plain_fit, fitted = (
+        PairClassifier(model="linear", epochs=20, preprocessor=x, random_state=0) for _ in range(2)
+    )
+    fitted.fit(frame[:150], **scales)
+    plain_fit.fit(ends[:150], labels[:150])
+    assert np.allclose(fitted.decision_function(x), plain_fit.decision_function(x), atol=1e-4)
+    fitted.save(tmp_path / "model")
+    loaded = PairClassifier.load(tmp_path / "model", preprocessor=x)
+    expected = plain_fit.estimate_accuracy(ends[150:], labels[150:]).value
+    assert loaded.estimate_accuracy(frame[150:]).value == pytest.approx(expected, abs=1e-4)
+    assert loaded.evaluate(frame[150:]).accuracy.value == pytest.approx(expected, abs=1e-4)
+    assert loaded.score(frame[150:]) == pytest.approx(expected, abs=1e-4)
+    with pytest.raises(ValueError, match="similarity_scale and difference_scale are for data"):
+        plain_fit.fit(ends, labels, similarity_scale=(1, 5))
+
+
+def test_commands_remember_the_scales_of_fit(tmp_path: Path) -> None:
+    labels = judged()[1]
+    for name, seed in (("train", 0), ("new", 1)):
+        (tmp_path / name).mkdir()
+        written(tmp_path / name, 1 + 4 * labels.similarity, labels.difference, seed)
+    train, new = (
+        (tmp_path / name / "items.csv", tmp_path / name / "pairs.csv") for name in ("train", "new")
+    )
+    options = ("--model", "linear", "--epochs", 5, "--holdout", 0, "--out", tmp_path / "model")
+    assert run("fit", *train, *options, "--similarity-scale", "1,5").exit_code == 0
+    stated = run("evaluate", tmp_path / "model", *new, "--similarity-scale", "1,5", "--json")
+    remembered = run("evaluate", tmp_path / "model", *new, "--json")
+    assert remembered.exit_code == 0 and remembered.stdout == stated.stdout

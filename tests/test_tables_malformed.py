@@ -146,5 +146,5 @@ def test_paths(tmp_path: Path, read: Callable[[Any], Any], name: str, message: s
 
 
 def test_rows_of_a_batch(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"^rows must be at least 1; got 0$"):
+    with pytest.raises(ValueError, match=r"^rows must be a whole number of at least 1; got 0$"):
         tables.iter_items(tmp_path / "a.csv", 0)

@@ -188,3 +188,15 @@ def test_the_first_one_is_due_after_a_second(
     assert not checkpoint.due()
     now[0] += 1
     assert checkpoint.due()
+
+
+def test_a_full_disk_leaves_no_empty_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any, **__: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(np, "savez", full)
+    with pytest.raises(OSError, match="No space left"):
+        Checkpoint(tmp_path / "model.checkpoint" / "fit").save({}, "work")
+    assert not [*tmp_path.iterdir()]

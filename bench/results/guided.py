@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from pairlearn import make_risk
-from pairlearn.estimators.population import guiding_prior
+from pairlearn.estimators.orientation import guiding_prior
 from pairlearn.judgements import Judgements
 from pairlearn_bench import to_csv
 from pairlearn_bench.benchmark import Benchmark

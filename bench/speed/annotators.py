@@ -32,7 +32,7 @@ import warnings
 from collections import defaultdict
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
@@ -328,7 +328,7 @@ def run(crowd: str, name: str, pairs: int, seed: int, cache: Path) -> list[dict[
         error = calibration_error(model.predict_proba(x_test)[:, 1], y_test)
         model.set_params(preprocessor=made["held"][0])
         # Items are numbered from 0 in both tables, but they are different items.
-        model.training_items_ = np.empty((0, 2), np.int64)
+        model.fitted_ = replace(model.fitted_, training_items=np.empty((0, 2), np.int64))
         estimate = model.estimate_accuracy(held[0], held[1], annotator=held[2])
         people = model.annotators_.people
         words = "; ".join(f"{person.name}: {person.sentence()}" for person in people)
@@ -342,7 +342,8 @@ def run(crowd: str, name: str, pairs: int, seed: int, cache: Path) -> list[dict[
             | {"annotators": words}
         )
     if crowd == "ideal":
-        model = PairClassifier(preprocessor=x, random_state=seed, labelled_weight=0.999)
+        model = PairClassifier(preprocessor=x, random_state=seed)
+        model.set_params(training__labelled_weight=0.999)
         model.fit(train[0][:2], train[1][:2], labelled=(np.arange(len(x)), np.where(y, 1, -1)))
         accuracy = float((model.predict(x_test) == np.where(y_test, 1, -1)).mean())
         error = calibration_error(model.predict_proba(x_test)[:, 1], y_test)

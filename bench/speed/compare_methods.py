@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 from practice import PRIOR, benchmark_task
 
-from pairlearn import PairClassifier
+from pairlearn import PairClassifier, TrainingOptions
 from pairlearn.comparison import compare, default_candidates
 from pairlearn_bench.simulated import add_noise
 
@@ -64,7 +64,8 @@ def study(data: Path | None, seed: int, args: argparse.Namespace) -> dict[str, A
     x, pairs, labels, *test = benchmark_task("pendigits", data, seed, at_prior=False)
     truth = Truth(*test)
     start = time.perf_counter()
-    options = {"epochs": args.epochs, "batch_size": args.batch_size, "device": args.device}
+    training = TrainingOptions(batch_size=args.batch_size, device=args.device)
+    options = {"epochs": args.epochs, "training": training}
     comparison = compare(
         default_candidates(risks=args.risks.split(","), random_state=seed, **options),
         pairs,

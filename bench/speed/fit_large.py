@@ -22,7 +22,7 @@ import numpy as np
 import torch
 
 from pairlearn import PairLabels
-from pairlearn.estimators import PairClassifier
+from pairlearn.estimators import PairClassifier, TrainingOptions
 from pairlearn.estimators.parameters import automatic_batch_size
 
 
@@ -58,7 +58,11 @@ def main() -> None:
     before = peak_bytes()
 
     classifier = PairClassifier(
-        model=args.model, epochs=args.epochs, preprocessor=x, random_state=0, device="cpu"
+        model=args.model,
+        epochs=args.epochs,
+        preprocessor=x,
+        random_state=0,
+        training=TrainingOptions(device="cpu"),
     )
     start = time.perf_counter()
     classifier.fit(pairs, labels)

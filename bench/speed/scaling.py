@@ -68,7 +68,7 @@ def write_tables(folder: Path, pairs: int) -> None:
 
 def fit_in_memory(folder: Path) -> Row:
     """Read both tables, then train."""
-    from pairlearn.estimators import PairClassifier
+    from pairlearn.estimators import PairClassifier, TrainingOptions
     from pairlearn.io import read_items, read_pairs
 
     start = time.perf_counter()
@@ -76,9 +76,13 @@ def fit_in_memory(folder: Path) -> Row:
     items = read_items(folder / "items.npy")
     read = time.perf_counter() - start
     classifier = PairClassifier(
-        model="linear", epochs=1, random_state=0, device="cpu", preprocessor=items
+        model="linear",
+        epochs=1,
+        random_state=0,
+        preprocessor=items,
+        training=TrainingOptions(device="cpu"),
     )
-    classifier.fit(table.ids(), table)
+    classifier.fit(table)
     return measurements(classifier, read, time.perf_counter() - start)
 
 

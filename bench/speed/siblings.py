@@ -23,7 +23,7 @@ from pulearn import NNPUClassifier
 from pulearn.metrics import pu_non_negative_risk, pu_unbiased_risk
 from sklearn.preprocessing import StandardScaler
 
-from pairlearn import Judgements, PairClassifier, make_risk
+from pairlearn import Judgements, PairClassifier, TrainingOptions, make_risk
 from pairlearn_bench.data import as_features, load, split_indices
 
 ITEMS, KNOWN = 5_000, 500
@@ -71,13 +71,10 @@ def accuracies(name: str, data: Path, epochs: int, seed: int) -> dict[str, float
     )
     for title, model in (("ours, linear", "linear"), ("ours, network", "mlp-bn")):
         ours = PairClassifier(
-            risk="nnpu-relu",
-            loss="sigmoid",  # as pulearn and the paper
-            prior=prior,
+            risk=make_risk("nnpu-relu", prior, "sigmoid"),  # as pulearn and the paper
             model=model,
             epochs=epochs,
-            batch_size=256,
-            learning_rate=RATES[name],
+            training=TrainingOptions(batch_size=256, learning_rate=RATES[name]),
             random_state=seed,
         )
         correct[title] = (ours.fit(x, rows).predict(x_test) == 1) == truth

@@ -67,7 +67,7 @@ def cell(name: str, n: int, seed: int, *, others: bool = True) -> dict[str, Any]
     pairs = Judgements.from_pairs(ends, PairLabels.from_posteriors(*r[ends].T))
 
     def accuracy(judgements: Judgements, model: str) -> float:
-        options: dict[str, Any] = {"model": model, "random_state": seed, "device": "cpu"}
+        options: dict[str, Any] = {"model": model, "random_state": seed}
         # Test items are among the unjudged ones and must not be learnt from.
         fitted = PairClassifier(unjudged="ignore", **options).fit(x, judgements)
         row["chose"] = fitted.model_ if model == "auto" else row["chose"]

@@ -12,7 +12,7 @@ from pyarrow import parquet
 from pairlearn_bench import GRIDS, Record, Run, Source, StoreError, headline_counts, read_sources
 from pairlearn_bench.cells import published_robustness
 from pairlearn_bench.headline import summarize_grid
-from pairlearn_bench.page import build_report
+from pairlearn_bench.page import build_report, difference_cell
 from paper_results import accurate, call, made_up, write_store
 from test_pages import HOSTILE, Reader
 
@@ -195,3 +195,24 @@ def test_refusals(
     ran = call("report", *options)
     assert ran.exit_code == 2 and message in ran.output
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("difference", "text", "classes"),
+    [
+        (None, "–", ""),
+        (0.0, "0.000", "diff"),
+        (-0.0004, "0.000", "diff"),
+        (0.0014, "+0.001", "diff"),
+        (0.0019, "+0.002 ▲", "diff above-1"),
+        (-0.0016, "−0.002 ▼", "diff below-1"),
+        (0.002, "+0.002 ▲", "diff above-1"),
+        (-0.006, "−0.006 ▼", "diff below-2"),
+        (0.5, "+0.500 ▲", "diff above-3"),
+    ],
+)
+def test_differences_are_told_by_sign_and_arrow(
+    difference: float | None, text: str, classes: str
+) -> None:
+    cell = difference_cell(difference)
+    assert (cell.text, cell.classes, cell.value) == (text, classes, difference)

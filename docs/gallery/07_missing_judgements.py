@@ -12,7 +12,7 @@ more lack one judgement, compared with discarding those pairs.
 import matplotlib.pyplot as plt
 import numpy as np
 
-from pairlearn import PairClassifier
+from pairlearn import PairClassifier, TrainingOptions
 from pairlearn.models import MLP
 from pairlearn.simulation import simulate
 from pairlearn.style import BLUE, ORANGE, STYLE, label_axes
@@ -28,7 +28,8 @@ for share in shares:
         if rows.any():
             classifier = PairClassifier(
                 model=lambda features: MLP(features, (50, 50)), preprocessor=made.items,
-                learning_rate=0.003, batch_size=100, epochs=30, random_state=0,
+                epochs=30, random_state=0,
+                training=TrainingOptions(learning_rate=0.003, batch_size=100),
             ).fit(pairs[rows], judgements[rows])  # fmt: skip
             right = (classifier.predict(other) > 0) == made.positive[other]
             accuracies[name].append(right.mean())

@@ -13,7 +13,7 @@ ten bins. Right: the decision boundary moves.
 import matplotlib.pyplot as plt
 import numpy as np
 
-from pairlearn import PairClassifier
+from pairlearn import PairClassifier, TrainingOptions
 from pairlearn.simulation import simulate
 from pairlearn.style import BLUE, GREY, ORANGE, STYLE, label_axes
 
@@ -30,7 +30,8 @@ for options, color, name in (
     ({"target_prior": 0.1, "annotator_prior": 0.5}, BLUE, "shifted to π₊ = 0.1"),
 ):
     classifier = PairClassifier(
-        model="linear", preprocessor=made.items, epochs=60, batch_size=200, random_state=0,
+        model="linear", preprocessor=made.items, epochs=60, random_state=0,
+        training=TrainingOptions(batch_size=200),
         **options,
     ).fit(pairs, made.pairs.answers())  # fmt: skip
     p = classifier.predict_proba(made.items.ids)[:, 1]

@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pairlearn.estimators import PairClassifier
+    from pairlearn.estimators import PairClassifier, TrainingOptions
     from pairlearn.evaluation import AccuracyEstimate, estimate_accuracy, evaluate
     from pairlearn.judgements import Judgements
     from pairlearn.judgements.kinds import register_kind
@@ -43,6 +43,7 @@ __all__ = [
     "Sconf",
     "SconfConfDiff",
     "Supervised",
+    "TrainingOptions",
     "estimate_accuracy",
     "estimate_prior",
     "evaluate",

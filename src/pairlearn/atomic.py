@@ -15,8 +15,10 @@ __all__ = ["replacing", "sync"]
 def replacing(path: Path) -> Iterator[Path]:
     """Yield a temporary file in the same folder that replaces ``path`` on success.
 
-    The folder is created. If the block raises, the file is removed and ``path`` is unchanged.
+    The folder is created. If the block raises, the file is removed, also the folder if it is new,
+    and ``path`` is unchanged.
     """
+    new_folder = not path.parent.exists()
     path.parent.mkdir(parents=True, exist_ok=True)
     # Not tempfile.mkstemp, whose files only their owner can read: caches are shared.
     part = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
@@ -28,6 +30,8 @@ def replacing(path: Path) -> Iterator[Path]:
             sync(path.parent)
         finally:
             part.unlink(missing_ok=True)
+            if new_folder and not any(path.parent.iterdir()):
+                path.parent.rmdir()
 
 
 @contextmanager

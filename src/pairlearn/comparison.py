@@ -163,8 +163,8 @@ def compare(
     >>> r = 1 / (1 + np.exp(1 - 4 * x[:, 0]))
     >>> labels = PairLabels.from_posteriors(r[:300], r[300:])
     >>> pairs = np.stack([x[:300], x[300:]], axis=1)
-    >>> few = {f"{n} epochs": PairClassifier(model="linear", epochs=n, learning_rate=0.03,
-    ...                                      random_state=0) for n in (1, 30)}
+    >>> few = {f"{n} epochs": PairClassifier(model="linear", epochs=n, random_state=0)
+    ...         for n in (1, 30)}
     >>> compare(few, pairs, labels).best.name
     '30 epochs'
     """
@@ -186,7 +186,7 @@ def compare(
         models = {}
         for number, (name, candidate) in enumerate(chosen.items(), 1):
             model = clone(candidate).set_params(preprocessor=table.features)
-            models[name] = model.fit(None, rows[train])
+            models[name] = model.fit(rows[train])
             if progress is not None:
                 progress(fold * len(chosen) + number, total)
         estimators.append(models)

@@ -10,7 +10,7 @@ import numpy as np
 
 from pairlearn.check.plane import plot_plane
 from pairlearn.columns import Mask
-from pairlearn.estimators import PairClassifier
+from pairlearn.estimators import PairClassifier, TrainingOptions
 from pairlearn.evaluation import AccuracyEstimate, estimate_accuracy
 from pairlearn.labels import PairLabels
 from pairlearn.prior import PriorEstimate, estimate_prior
@@ -81,7 +81,7 @@ def run_demo(seed: int = 0, progress: Callable[[int, int], None] | None = None) 
             annotators="ideal",
             model="mlp-bn",
             epochs=EPOCHS,
-            batch_size=32,
+            training=TrainingOptions(batch_size=32),
             random_state=seed,
         )
         model.fit(data.items.features[ends[shown]], labels[shown])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from contextlib import suppress
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -19,8 +18,11 @@ from pairlearn.estimators.folder_format import ModelFolderError
 
 # ---- model folders ----------------------------------------------------------------------------
 
-FOLDER = [f'"{name}":'.encode() for name in ("fitted", "networks", "parameters", "kind", "widths")]
-FOLDER += [b'"record":', b'"array":', b'"tuple":', b'"dict":', b'"number":', b'"F32"', b'"BF16"']
+FOLDER = [
+    f'"{name}":'.encode()
+    for name in ("instances", "network", "parameters", "kind", "widths", "columns")
+]
+FOLDER += [b'"F32"', b'"BF16"', b'"annotators":', b'"scales":', b'"history":', b'"trained_on":']
 FOLDER += [b'"data_offsets":', b'"shape":', b'"dtype":', b'"__metadata__":', MARK]
 
 
@@ -66,18 +68,11 @@ def loaded(place: Path, config: bytes, tensors: bytes) -> Any:
 
 def mend(config: bytes, tensors: bytes) -> bytes | None:
     """The config with the size and the checksums that it ought to have; None if it is no object."""
-    from safetensors.torch import load
-
     try:
         manifest = json.loads(config)
         manifest["size"] = len(tensors)
         manifest["digest"] = hashlib.sha256(tensors).hexdigest()
         manifest.pop("checksum", None)
-        with suppress(Exception):  # then as it is: the reader has to find out too
-            manifest["tensors"] = {
-                name: {"dtype": str(one.dtype).removeprefix("torch."), "shape": list(one.shape)}
-                for name, one in load(tensors).items()
-            }
         text = json.dumps(manifest, sort_keys=True, separators=(",", ":"))
         manifest["checksum"] = hashlib.sha256(text.encode()).hexdigest()
         return json.dumps(manifest).encode()
@@ -87,7 +82,7 @@ def mend(config: bytes, tensors: bytes) -> bytes | None:
 
 def content(found: PairClassifier) -> str:
     """Everything in a classifier as text."""
-    values = {name: value for name, value in vars(found).items() if name != "preprocessor"}
+    values = vars(found.fitted_)
     return repr({name: shown(value) for name, value in sorted(values.items())})
 
 

@@ -22,37 +22,39 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 from typer.testing import CliRunner
 
-from pairlearn import Judgements, PairClassifier
+from pairlearn import Judgements, PairClassifier, make_risk
 from pairlearn.cli import app
 from pairlearn.simulation import simulate
 
 HERE = Path(__file__).parent
-FIT = {"epochs": 4, "batch_size": 32, "learning_rate": 0.01, "precision": "float64",
-       "random_state": 7, "device": "cpu", "annotators": "ideal"}  # fmt: skip
+FIT = {"epochs": 4, "training__batch_size": 32, "training__learning_rate": 0.01,
+       "training__precision": "float64", "training__device": "cpu", "random_state": 7,
+       "annotators": "ideal"}  # fmt: skip
 CASES: dict[str, dict[str, Any]] = {
     "both": {},
     "both-linear": {"model": "linear"},
     "both-mlp": {"model": "mlp"},
-    "early": {"early_stopping": True, "validation_fraction": 0.2, "epochs": 6},
+    "early": {"training__early_stopping": True, "epochs": 6},
     "guided": {"model": "linear", "epochs": 12, "table": {"prior": 0.1}},
-    "likelihood-none": {"correction": "none"},
+    "likelihood-none": {"risk": "likelihood-none"},
     "likelihood-relu": {"risk": "likelihood-relu"},
-    "sconf": {"risk": "sconf", "prior": 0.3},
-    "confdiff": {"risk": "confdiff", "prior": 0.3},
-    "convex": {"risk": "convex-0.5", "prior": 0.3},
-    "sconfconfdiff": {"risk": "sconfconfdiff", "majority": "negative"},
-    "sconfconfdiff-found": {"risk": "sconfconfdiff"},
-    "nonnegative": {"risk": "nonnegative", "prior": 0.3, "loss": "squared"},
+    "sconf": {"risk": "sconf-abs", "prior": 0.3},
+    "confdiff": {"risk": "confdiff-abs", "prior": 0.3},
+    "convex": {"risk": "convex-0.5-abs", "prior": 0.3},
+    "sconfconfdiff": {"risk": "sconfconfdiff-abs", "majority": "negative"},
+    "sconfconfdiff-found": {"risk": "sconfconfdiff-abs"},
+    "nonnegative": {"risk": make_risk("nonnegative-abs", 0.3, "squared")},
     "similarity": {"majority": "negative", "keep": "similarity"},
     "difference": {"prior": 0.3, "keep": "difference"},
-    "difference-affine": {"risk": "sconfconfdiff", "prior": 0.3, "keep": "difference"},
+    "difference-affine": {"risk": "sconfconfdiff-abs", "prior": 0.3, "keep": "difference"},
     "missing": {"table": {"missing": 0.5}},
-    "missing-affine": {"risk": "sconfconfdiff", "prior": 0.3, "table": {"missing": 0.5}},
+    "missing-affine": {"risk": "sconfconfdiff-abs", "prior": 0.3, "table": {"missing": 0.5}},
     "preference": {"table": {"preference": 0.4}},
     "preference-only": {"prior": 0.3, "table": {"preference": 1.0}},
     "weights": {"weights": True},
     "labelled": {"labelled": 31},
-    "labelled-weight": {"labelled": 30, "labelled_weight": 0.4, "table": {"missing": 0.3}},
+    "labelled-weight": {"labelled": 30, "training__labelled_weight": 0.4,
+                        "table": {"missing": 0.3}},
     "recurring": {"table": {"items": 60}},
     "target": {"target_prior": 0.5},
     "scikit-learn": {"model": "logistic"},
@@ -79,9 +81,9 @@ def fitted(name: str) -> tuple[PairClassifier, Any]:
     if labelled:
         known = made.items.ids[:labelled]
         more["labelled"] = (known, np.where(made.positive[:labelled], 1, -1))
-    classifier = PairClassifier(**(FIT | options), preprocessor=made.items.features)
+    classifier = PairClassifier(preprocessor=made.items.features).set_params(**(FIT | options))
     pairs = Judgements.from_frame(columns, noisy=True)
-    return classifier.fit(None, pairs, **more), made.items
+    return classifier.fit(pairs, **more), made.items
 
 
 def fit_case(name: str) -> dict[str, Any]:

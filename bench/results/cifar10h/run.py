@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from pairlearn import PairClassifier, PairLabels
+from pairlearn import PairClassifier, PairLabels, TrainingOptions
 from pairlearn.atomic import replacing
 from pairlearn.evaluation import estimate_accuracy, sensitivity
 from pairlearn.judgements import Judgements
@@ -190,11 +190,10 @@ def train(
         risk="likelihood-abs" if supervised else cell.method,
         prior="estimate" if cell.method == "likelihood-abs" or supervised else part.share.mean(),
         model=make_network,
-        learning_rate=1e-3,
-        schedule="cosine",
-        batch_size=BATCH,
         epochs=cell.epochs,
-        device=device,
+        training=TrainingOptions(
+            learning_rate=1e-3, schedule="cosine", batch_size=BATCH, device=device
+        ),
         random_state=cell.seed,
     )
     with warnings.catch_warnings():

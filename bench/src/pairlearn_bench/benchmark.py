@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from pairlearn.estimators.population import guiding_prior
+from pairlearn.estimators.orientation import guiding_prior
 from pairlearn.judgements import Judgements
 from pairlearn.models import CONVOLUTIONAL
 from pairlearn.risks import Risk

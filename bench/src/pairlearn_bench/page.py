@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from pairlearn.report.figures import PageFigure, draw
+from pairlearn.report.figures import draw
 from pairlearn.report.html import (
     HtmlTable,
     TableCell,
-    difference_cell,
     number_cell,
     render,
+    signed,
 )
 from pairlearn.style import SPREAD
 from pairlearn_bench.cells import (
@@ -32,9 +32,36 @@ from pairlearn_bench.runs import Record, Run, grouped
 from pairlearn_bench.store import Source
 
 if TYPE_CHECKING:
+    from markupsafe import Markup
     from matplotlib.axes import Axes
 
 __all__ = ["BenchReport", "build_report", "cells_page"]
+
+STEPS = (0.002, 0.006, 0.015)
+"""Differences, as shown, from which on a cell has the first, second and third tint."""
+
+
+@dataclass(frozen=True)
+class PageFigure:
+    """A figure of a page, with its caption; filters show and hide it by ``facets``."""
+
+    title: str
+    svg: Markup
+    note: str = ""
+    facets: Mapping[str, str] = field(default_factory=dict)
+
+
+def difference_cell(difference: float | None) -> TableCell:
+    """A difference with its sign, an arrow and a tint: colour is never the only sign."""
+    if difference is None:
+        return TableCell("–")
+    shown = float(f"{abs(difference):.3f}")
+    size = sum(shown >= step for step in STEPS)
+    if not size:
+        return TableCell(signed(difference), difference, "diff")
+    side, arrow = ("above", "▲") if difference > 0 else ("below", "▼")
+    return TableCell(f"{signed(difference)} {arrow}", difference, f"diff {side}-{size}")
+
 
 TITLES = {
     "accuracy": "Accuracy of every method",

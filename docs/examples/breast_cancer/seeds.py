@@ -9,7 +9,7 @@ import sys
 
 import numpy as np
 
-from pairlearn import PairClassifier
+from pairlearn import PairClassifier, TrainingOptions
 from pairlearn.simulation import simulate
 
 
@@ -21,7 +21,11 @@ def main(seeds: int) -> None:
         pairs = np.stack([made.pairs.left, made.pairs.right], axis=1)
         labels, positive = made.pairs.answers(), made.positive
         classifier = PairClassifier(
-            model="linear", epochs=50, learning_rate=0.01, preprocessor=made.items, random_state=0
+            model="linear",
+            epochs=50,
+            preprocessor=made.items,
+            random_state=0,
+            training=TrainingOptions(learning_rate=0.01),
         )
         classifier.fit(pairs[:150], labels[:150])
         estimate = classifier.estimate_accuracy(pairs[150:], labels[150:]).informed

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pairlearn import PairClassifier, estimate_prior
+from pairlearn import PairClassifier, TrainingOptions, estimate_prior
 from pairlearn.check import check
 from pairlearn.io import read_items, read_pairs
 from pairlearn.simulation import simulate
@@ -31,7 +31,11 @@ def main(folder: Path) -> None:
     # Learn from 150 pairs; the other 50 are for measuring.
     pairs, labels = np.stack([table.left, table.right], axis=1), table.answers()
     classifier = PairClassifier(
-        model="linear", epochs=50, learning_rate=0.01, preprocessor=items, random_state=0
+        model="linear",
+        epochs=50,
+        preprocessor=items,
+        random_state=0,
+        training=TrainingOptions(learning_rate=0.01),
     )
     classifier.fit(pairs[:150], labels[:150])
 

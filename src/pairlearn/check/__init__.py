@@ -17,6 +17,4 @@ from pairlearn.check.plane import plot_plane as plot_plane
 from pairlearn.check.planning import Errors as Errors
 from pairlearn.check.planning import PairPlan as PairPlan
 from pairlearn.check.planning import annotator_strength as annotator_strength
-from pairlearn.check.planning import expected_half_width as expected_half_width
 from pairlearn.check.planning import plan as plan
-from pairlearn.check.planning import plan_from_pilot as plan_from_pilot

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pairlearn.check.annotators import UNRELIABLE, check_annotators, people_of
+from pairlearn.check.annotators import UNRELIABLE, AnnotatorCheck
 from pairlearn.check.checks import CHECKS
 from pairlearn.check.findings import SEVERITIES, CheckReport, Summary
 from pairlearn.check.view import Majority, TableView
@@ -30,7 +30,6 @@ def check(
     items: Any = None,
     prior: float | None = None,
     majority: Majority | None = None,
-    precision: bool = True,
     codes: Collection[str] | None = None,
 ) -> CheckReport:
     """Check a table of judgements before anything is learnt from it.
@@ -45,10 +44,8 @@ def check(
         The known share of positives, to compare with what the judgements imply.
     majority : {"positive", "negative"}, optional
         The larger class, if known.
-    precision : bool
-        Also simulate how precisely an accuracy could be measured.
     codes : collection of str, optional
-        Look for these findings only, and not at the annotators.
+        Look for these findings only.
 
     Examples
     --------
@@ -61,16 +58,13 @@ def check(
     _check_arguments(table, prior, majority)
     view = TableView.of(table, items, prior, majority)
     wanted = CHECKS.keys() if codes is None else codes
+    answered = view.readable and len(view) > 0
     found = [
         finding
         for code, look_for in CHECKS.items()
-        if code in wanted and (precision or code != "precision")
+        if code in wanted and (answered or not isinstance(look_for, AnnotatorCheck))
         for finding in look_for.look(view)
     ]
-    people = None
-    if codes is None and view.readable and len(view):
-        people = people_of(view)
-        found += check_annotators(view, people)
     # Rows so far count those about pairs alone.
     found = [replace(f, rows=tuple(int(view.rows[row]) + 1 for row in f.rows)) for f in found]
     # A stable sort: within one severity the order above stays.
@@ -80,7 +74,7 @@ def check(
     return CheckReport(
         tuple(found),
         _summary(view, caveats),
-        people=people if len(view.annotators) else None,
+        people=view.people if codes is None and answered and len(view.annotators) else None,
         statements=view.statements.counts(),
     )
 
@@ -104,7 +98,6 @@ def _check_arguments(table: Any, prior: float | None, majority: str | None) -> N
 
 def _summary(view: TableView, caveats: tuple[str, ...]) -> Summary:
     s, c = ~np.isnan(view.stated_s), ~np.isnan(view.stated_c)
-    infeasible, sizes = view.infeasible, view.component_sizes
     return Summary(
         rows=len(view),
         pairs=int(view.pair.max(initial=-1)) + 1,
@@ -114,17 +107,9 @@ def _summary(view: TableView, caveats: tuple[str, ...]) -> Summary:
         similarity_only=int((s & ~c).sum()),
         difference_only=int((c & ~s).sum()),
         preference_only=int((~s & ~c & (view.preference != 0)).sum()),
-        preference=int((view.preference != 0).sum()),
-        effective_rows=view.effective_rows,
-        infeasible=len(infeasible.rows),
-        above_edge=len(infeasible.above),
-        below_parabola=len(infeasible.below),
-        infeasible_distance=infeasible.mean_distance,
+        infeasible=len(view.infeasible.rows),
         prior=view.implied_prior,
         majority_known=view.known_majority is not None,
         prior_caveats=caveats,
-        components=len(sizes),
-        largest_component=float(sizes.max(initial=0) / max(sizes.sum(), 1)),
-        seen_once=int((view.degree == 1).sum()),
         learnable=view.learnable,
     )

@@ -14,7 +14,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from pairlearn.check.findings import Finding, Severity
-from pairlearn.check.planning import annotator_accuracy, annotator_strength, expected_half_width
 from pairlearn.check.view import CLEAR, LARGE, LEAST, TableView, clear, distances
 from pairlearn.columns import Floats, Indices, similar_id
 from pairlearn.dependence import Dependence
@@ -45,8 +44,9 @@ class Check:
     sentence: ClassVar[str]
 
     def __init_subclass__(cls) -> None:
-        cls.sentence = " ".join((cls.__doc__ or cls.code).split())
-        CHECKS[cls.code] = cls()
+        if "code" in vars(cls):
+            cls.sentence = " ".join((cls.__doc__ or cls.code).split())
+            CHECKS[cls.code] = cls()
 
     def look(self, view: TableView) -> Iterator[Finding]:
         """Yield the finding if the table has it; rows count from 0, among those about pairs."""
@@ -57,7 +57,6 @@ class Check:
         rows: Any = (),
         ids: Any = (),
         *,
-        count: int | None = None,
         severity: Severity | None = None,
         sentence: str | None = None,
         **numbers: Any,
@@ -67,7 +66,7 @@ class Check:
             severity or self.severity,
             self.code,
             sentence or self.sentence,
-            len(rows) if count is None else count,
+            len(rows) or len(ids),
             tuple(int(row) for row in rows[:SHOWN]),
             tuple(np.asarray(ids[:SHOWN]).tolist()),
             numbers,
@@ -217,8 +216,7 @@ class UpsideDown(Check):
             who = "" if all_names else f" by {list_names(names, SHOWN)}"
             severity: Severity = "error" if all_names else "warning"
             named = [name for name in names if name]
-            count = len(named)
-            yield self.found((), named, count=count, severity=severity, who=who, by="differences")
+            yield self.found((), named, severity=severity, who=who, by="differences")
         elif self.against_features(view):
             yield self.found(severity="warning", who="", by="features")
 
@@ -253,9 +251,8 @@ class UpsideDown(Check):
 
 class Comparisons(Check):
     """The differences average {mean:.2f} without their sign, and pairs of independent items
-    cannot average more than {most:.2f}. If they only say which item is the more positive, pass
-    --difference-means preference, or use the column preference. If unlike pairs were chosen on
-    purpose, give weights that undo it, or pass --difference-means difference.
+    cannot average more than {most:.2f}. If they only say which item is the more positive, name
+    their column preference. If unlike pairs were chosen on purpose, give weights that undo it.
     """
 
     code, severity = "comparisons", "error"
@@ -279,15 +276,11 @@ class Infeasible(Check):
     """{share:.1%} of the rows with both judgements have answers that no two posteriors produce,
     {off:.2f} off on average, {far:,} of them more than {limit:g}: {above:,} are too similar for
     so large a difference (s > 1 − |c|), {below:,} too unlike for so small a difference (2s < 1
-    − c²). {cause}
+    − c²). Noise does this on both sides, and training corrects for noise that is right on
+    average; if one side prevails, find out how the question was understood.
     """
 
     code, severity = "infeasible", "note"
-    noise = "Noise does this; training corrects for noise that is right on average."
-    lean = (
-        "Noise would fall on both sides: the answers lean to “{to}”, or differences are misjudged. "
-        "Find out how the question was understood."
-    )
 
     def look(self, view: TableView) -> Iterator[Finding]:
         wrong, both = view.infeasible, int((view.has_s & view.has_c).sum())
@@ -296,14 +289,13 @@ class Infeasible(Check):
         far = int((wrong.distance > FAR).sum())
         yield self.found(
             wrong.rows,
-            severity="warning" if far > RARE * both or view.leaning else "note",
+            severity="warning" if far > RARE * both else "note",
             share=len(wrong.rows) / both,
-            off=wrong.mean_distance,
+            off=float(wrong.distance.mean()),
             far=far,
             limit=FAR,
             above=len(wrong.above),
             below=len(wrong.below),
-            cause=self.lean.format(to=view.leaning) if view.leaning else self.noise,
         )
 
 
@@ -531,28 +523,3 @@ class OrderedPairs(Check):
         c = view.c[rows]
         if len(c) >= LEAST and clear(c, view.ends[rows]):
             yield self.found(side="right" if c.mean() > 0 else "left", mean=float(c.mean()))
-
-
-class Precision(Check):
-    """Held out from training, {pairs:,} independent pairs like these would tell an accuracy of
-    {accuracy:.2f} to about ±{width:.3f}; `pairlearn plan` says how many it takes for other
-    widths.
-    """
-
-    code, severity = "precision", "note"
-
-    def look(self, view: TableView) -> Iterator[Finding]:
-        both = view.has_s & view.has_c & ~view.self_pairs
-        pairs = int(len(np.unique(view.pair[both])) * view.effective_rows / max(len(view), 1))
-        implied = view.implied_prior
-        outside = any(True for _ in _questions(view))
-        if implied is None or view.too_unlike or outside or pairs < 30:
-            return
-        if not (view.s[both] < 1).any():
-            return
-        prior = min(max(implied.value, 0.02), 0.98)
-        strength = annotator_strength(view.labels, prior)
-        accuracy = min(0.95, annotator_accuracy(strength, prior))
-        if accuracy > 0.55:
-            width = expected_half_width(pairs, accuracy=accuracy, prior=prior, strength=strength)
-            yield self.found(pairs=pairs, accuracy=accuracy, width=width)

@@ -71,22 +71,16 @@ class Summary:
     ----------
     rows, pairs, items, annotators : int
         Judgements, distinct unordered pairs, distinct items, and annotators with a name.
-    both, similarity_only, difference_only, preference_only, preference : int
-        Rows by what they say; `preference` counts all that have one, alone or not.
-    effective_rows : float
-        (Σw)²/Σw² of the weights.
-    infeasible, above_edge, below_parabola, infeasible_distance
-        Rows with both judgements that no posteriors produce, on which side, and their mean distance
-        to the feasible region in the (c, s) plane.
+    both, similarity_only, difference_only, preference_only : int
+        Rows by what they say.
+    infeasible : int
+        Rows with both judgements that no posteriors produce.
     prior : PriorEstimate or None
         What the similarities imply, on the side of ½ that is known, and else on the lower side.
     majority_known : bool
         Whether the arguments or known classes determine that side.
     prior_caveats : tuple of str
         Reasons why that share may lie outside its interval.
-    components, largest_component, seen_once
-        Components of the graph of pairs, the share of the items in the largest, and items in one
-        pair.
     learnable : str
         What the table can teach.
     """
@@ -99,18 +93,10 @@ class Summary:
     similarity_only: int
     difference_only: int
     preference_only: int
-    preference: int
-    effective_rows: float
     infeasible: int
-    above_edge: int
-    below_parabola: int
-    infeasible_distance: float
     prior: PriorEstimate | None
     majority_known: bool
     prior_caveats: tuple[str, ...]
-    components: int
-    largest_component: float
-    seen_once: int
     learnable: str
 
     def prior_words(self) -> list[str]:

@@ -1,21 +1,15 @@
 """How many judged pairs it takes to measure an accuracy within ±x.
 
-The interval of `pairlearn.evaluation.estimate_accuracy` narrows like n^−½. Its constant comes from
-
-*assumptions* (`plan`): the estimator is run on simulated tables of the planned size. The annotator
-is calibrated and of strength μ,
+The interval of `pairlearn.evaluation.estimate_accuracy` narrows like n^−½. For its constant the
+estimator is run on simulated tables of the planned size. The annotator is calibrated and of
+strength μ,
 
     logit r = μ u + logit π₊,   u ~ N(+μ/2, 1) for positives, N(−μ/2, 1) for negatives,
 
 and the classifier decides as the annotator would, except for random errors that reduce it to the
 assumed accuracy. At μ = 3 the annotator is right about 93% of balanced instances, at μ = 5 about
-99.4%;
-
-*or a pilot* (`plan_from_pilot`): n = n₀ (w₀ / w)² from the half width w₀ of n₀ judged pairs. It
-includes weights and recurring items, so it holds for a larger table collected in the same way.
-
-Both are about *measuring*, with pairs that were held out. How many pairs *training* takes depends
-on the data.
+99.4%. This is about *measuring*, with pairs that were held out; how many pairs *training* takes
+depends on the data.
 """
 
 from __future__ import annotations
@@ -29,22 +23,19 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from pairlearn.columns import Floats, check_share
-from pairlearn.evaluation import AccuracyEstimate, estimate_accuracy
+from pairlearn.evaluation import estimate_accuracy
 from pairlearn.labels import PairLabels
-from pairlearn.randomness import permutation, stream
+from pairlearn.randomness import stream
 
 Errors = Literal["symmetric", "misses", "alarms"]
 ERRORS = {"symmetric": (1, 1), "misses": (1, 0), "alarms": (0, 1)}
 """Whether the classifier errs on what the annotator would call positive, and negative."""
-TABLES, FEW_TABLES = 64, 16
-"""Simulated tables of each size, and of sizes above 1,000."""
+TABLES = 64
+"""Simulated tables of each size: their mean half width has a standard error of about 1%."""
 LEAST_PAIRS = 30
 """Never plan fewer: their intervals say little."""
 LARGEST_TABLE = 10_000
 """Larger tables are not simulated, but extrapolated from this size by n^−½."""
-PARTS = 20
-"""Parts of a pilot that the jackknife leaves out in turn."""
-_NINE_TENTHS = NormalDist().inv_cdf(0.95)
 _PHI = NormalDist().cdf
 
 
@@ -57,11 +48,11 @@ class PairPlan:
     pairs : int
         Judged pairs that reach the half width.
     low, high : int
-        Nine tables in ten need between `low` and `high` pairs; from a pilot, a 90% interval.
+        Nine tables in ten need between `low` and `high` pairs.
     half_width, confidence : float
         Half the length of the interval, in accuracy, and its coverage.
     assumptions : dict
-        What was assumed, or measured on the pilot.
+        What was assumed.
     """
 
     pairs: int
@@ -112,12 +103,13 @@ def plan(
     >>> 80 < half < 160 and 3.5 < quarter / half < 4.5
     True
     """
-    _check_width(half_width, confidence)
+    if not 0 < half_width < 0.5:
+        raise ValueError(f"half_width must lie in (0, 0.5); got {half_width:g}")
+    check_share("confidence", confidence)
     model = _model(accuracy, prior, strength, errors)
     n, widths = _size(model, half_width, confidence, seed)
     span = np.quantile(widths / widths.mean(), [0.05, 0.95]) ** 2
     assumptions = {
-        "from": "assumptions",
         "accuracy": accuracy,
         "prior": prior,
         "strength": strength,
@@ -125,111 +117,6 @@ def plan(
         "errors": errors,
         "seed": seed,
     }
-    return _plan(n, span, half_width, confidence, assumptions)
-
-
-def expected_half_width(
-    pairs: int,
-    *,
-    accuracy: float,
-    prior: float,
-    strength: float = 5.0,
-    errors: Errors = "symmetric",
-    confidence: float = 0.95,
-    seed: int = 0,
-) -> float:
-    """Mean half width of the interval from a number of pairs, the inverse of `plan`.
-
-    It takes at least 30 pairs; the other parameters are those of `plan`.
-
-    Examples
-    --------
-    >>> 0.01 < expected_half_width(1000, accuracy=0.9, prior=0.3) < 0.03
-    True
-    """
-    if pairs < LEAST_PAIRS:
-        raise ValueError(f"pairs must be at least {LEAST_PAIRS}; got {pairs}")
-    check_share("confidence", confidence)
-    model = _model(accuracy, prior, strength, errors)
-    return float(_half_widths(model, pairs, confidence, seed).mean())
-
-
-def plan_from_pilot(
-    half_width: float,
-    logits: Any,
-    logits_prime: Any,
-    labels: PairLabels,
-    *,
-    weight: Any = None,
-    items: Any = None,
-    confidence: float = 0.95,
-    seed: int = 0,
-) -> PairPlan:
-    """Plan how many pairs measure an accuracy within ±`half_width`, from a pilot.
-
-    Parameters
-    ----------
-    half_width : float
-        Wanted half length of the interval, in (0, 0.5).
-    logits, logits_prime, labels, weight, items, confidence
-        The pilot, as in `pairlearn.evaluation.estimate_accuracy`. Its pairs count in the plan.
-    seed : int
-        Seed of the jackknife behind `low` and `high`.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> z, z_prime = rng.normal(size=(2, 300))
-    >>> labels = PairLabels.from_posteriors(*(1 / (1 + np.exp(-4 * v)) for v in (z, z_prime)))
-    >>> planned = plan_from_pilot(0.02, z, z_prime, labels)
-    >>> planned.low <= planned.pairs <= planned.high
-    True
-    """
-    _check_width(half_width, confidence)
-    columns = [None if x is None else np.asarray(x) for x in (logits, logits_prime, weight, items)]
-
-    def measure(rows: Any) -> AccuracyEstimate:
-        z, z_prime, weight, items = (None if x is None else x[rows] for x in columns)
-        return estimate_accuracy(
-            z, z_prime, labels[rows], weight=weight, items=items, confidence=confidence
-        )
-
-    pilot = measure(slice(None))
-    if pilot.n < LEAST_PAIRS:
-        raise ValueError(
-            f"the pilot has {pilot.n} pairs: judge at least {LEAST_PAIRS}, or plan from assumptions"
-        )
-    low, high = pilot.informed.low, pilot.informed.high
-    width = (high - low) / 2
-    if not 0 < width < 0.5:
-        raise ValueError(
-            f"the pilot's interval is [{low:g}, {high:g}], which tells nothing "
-            "about its width at other sizes: judge more pairs, or plan from assumptions"
-        )
-    logs = []
-    for part in np.array_split(permutation(stream(seed, "pilot"), len(labels)), PARTS):
-        rest = measure(np.setdiff1d(np.arange(len(labels)), part))
-        length = max(rest.informed.high - rest.informed.low, 1e-12)
-        logs.append(math.log(length / 2 * math.sqrt(rest.n / pilot.n)))
-    spread = math.sqrt((PARTS - 1) * float(np.var(logs)))
-    factor = math.exp(min(2 * _NINE_TENTHS * spread, 50.0))
-    assumptions = {
-        "from": "pilot",
-        "pairs": pilot.n,
-        "accuracy": pilot.value,
-        "low": low,
-        "high": high,
-        "method": pilot.method,
-        "seed": seed,
-    }
-    n = pilot.n * (width / half_width) ** 2
-    return _plan(n, (1 / factor, factor), half_width, confidence, assumptions)
-
-
-def _plan(
-    n: float, span: Any, half_width: float, confidence: float, assumptions: dict[str, Any]
-) -> PairPlan:
-    """A plan of n pairs, with n times a span as its range; at least `LEAST_PAIRS`."""
     sizes = (math.ceil(n), math.floor(n * span[0]), math.ceil(n * span[1]))
     pairs, low, high = (max(size, LEAST_PAIRS) for size in sizes)
     return PairPlan(pairs, low, high, half_width, confidence, assumptions)
@@ -342,8 +229,7 @@ def _size(model: _Model, half_width: float, confidence: float, seed: int) -> tup
         return size * (widest / half_width) ** 2, widths
     while size > LEAST_PAIRS:
         smaller = max(size / 2, LEAST_PAIRS)
-        tables = FEW_TABLES if smaller > 1000 else TABLES  # large ones are alike
-        widths = _half_widths(model, round(smaller), confidence, seed, tables)
+        widths = _half_widths(model, round(smaller), confidence, seed)
         mean = float(widths.mean())
         if mean > half_width:
             part = math.log(half_width / widest) / math.log(mean / widest)
@@ -353,17 +239,14 @@ def _size(model: _Model, half_width: float, confidence: float, seed: int) -> tup
 
 
 @lru_cache(maxsize=256)
-def _half_widths(
-    model: _Model, n: int, confidence: float, seed: int, tables: int = FEW_TABLES
-) -> Floats:
-    """Half widths of simulated tables of n pairs, extrapolated above `LARGEST_TABLE`."""
-    size = min(n, LARGEST_TABLE)
-    widths = np.empty(tables)
-    for index in range(tables):
-        h, h_prime, labels = _simulate(model, size, stream(seed, "plan", index))
+def _half_widths(model: _Model, n: int, confidence: float, seed: int) -> Floats:
+    """Half widths of simulated tables of n pairs."""
+    widths = np.empty(TABLES)
+    for index in range(TABLES):
+        h, h_prime, labels = _simulate(model, n, stream(seed, "plan", index))
         estimate = estimate_accuracy(h, h_prime, labels, confidence=confidence).informed
         widths[index] = (estimate.high - estimate.low) / 2
-    return widths * math.sqrt(size / n)
+    return widths
 
 
 def _posterior_variance(strength: float, prior: float) -> float:
@@ -372,9 +255,3 @@ def _posterior_variance(strength: float, prior: float) -> float:
     logit = strength * (nodes + strength / 2) + math.log(prior / (1 - prior))
     mean_positive = float(weights @ (1 / (1 + np.exp(-logit)))) / math.sqrt(2 * math.pi)
     return prior * mean_positive - prior**2
-
-
-def _check_width(half_width: float, confidence: float) -> None:
-    if not 0 < half_width < 0.5:
-        raise ValueError(f"half_width must lie in (0, 0.5); got {half_width:g}")
-    check_share("confidence", confidence)

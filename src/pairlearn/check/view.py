@@ -10,8 +10,9 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from pairlearn.annotators import Annotators
 from pairlearn.columns import Floats, Indices, Mask, find_rows
-from pairlearn.dependence import Dependence, components
+from pairlearn.dependence import Dependence
 from pairlearn.evaluation.ends import correlated_ends
 from pairlearn.io import ItemTable
 from pairlearn.judgements import Judgements, kinds
@@ -30,8 +31,6 @@ have heavier tails; the test of honest tables measures what is left."""
 LARGE = 0.6
 """Differences that nearly determine the similarity: s lies in [(1 − c²)/2, 1 − |c|], a strip of
 width (1 − |c|)²/2, at most 0.08 here."""
-ONE_SIDED = 0.9
-"""Share of infeasible judgements on one side that is no noise, which falls on both."""
 MOST_ROWS = 20_000
 """Rows whose features are compared; a correlation of 0.03 is clear with so many."""
 
@@ -43,11 +42,6 @@ class Infeasible(NamedTuple):
     above: Indices = np.empty(0, np.int64)
     below: Indices = np.empty(0, np.int64)
     distance: Floats = np.empty(0)
-
-    @property
-    def mean_distance(self) -> float:
-        """Mean distance to the feasible region, 0 where there are none."""
-        return float(self.distance.mean()) if len(self.rows) else 0.0
 
 
 @dataclass(frozen=True)
@@ -212,6 +206,11 @@ class TableView:
         return Judgements.from_columns(self.ends, columns, annotator=self.names)
 
     @cached_property
+    def people(self) -> Annotators:
+        """How each annotator answers, learnt from the answers alone, if there are several."""
+        return Annotators.learn(self.judgements) if len(self.annotators) > 1 else Annotators()
+
+    @cached_property
     def labels(self) -> PairLabels:
         """The answers of rows with both, other than pairs of an item with itself."""
         rows = self.has_s & self.has_c & ~self.self_pairs
@@ -232,26 +231,6 @@ class TableView:
         over = wrong.similarity > 1 - np.abs(wrong.difference) + TOLERANCE
         return Infeasible(rows, rows[over], rows[~over], distances(wrong))
 
-    @cached_property
-    def leaning(self) -> Literal["same", "different"] | None:
-        """The answer that similarities lean to where |c| is large; None if they do not.
-
-        Noise falls on both sides of the region there, with 0 as the lowest similarity. Too much
-        confidence in similarities shows above the edge where |c| is small.
-        """
-        large = np.abs(self.c) >= LARGE
-        above, below = self.infeasible.above, self.infeasible.below
-        same, different = above[large[above]], below[large[below]]
-        lowest, sure = np.flatnonzero(large & (self.s == 0)), above[~large[above]]
-        sides: tuple[tuple[Any, Any, Literal["same", "different"]], ...] = (
-            (same, np.union1d(different, lowest), "same"),
-            (different, np.union1d(same, sure), "different"),
-        )
-        for rows, against, answer in sides:
-            if len(rows) >= LEAST and len(rows) > ONE_SIDED * (len(rows) + len(against)):
-                return answer
-        return None
-
     # ---- pairs and items ----------------------------------------------------------------------
 
     @cached_property
@@ -270,22 +249,6 @@ class TableView:
     def orientation(self) -> Indices:
         """−1 where a row has its pair in reverse, which changes the sign of c; else +1."""
         return np.where(self.ends[:, 0] <= self.ends[:, 1], 1, -1)
-
-    @cached_property
-    def component_sizes(self) -> Indices:
-        """Number of items in each component of the graph of pairs."""
-        return np.bincount(components(self.ends, len(self.ids)))
-
-    @cached_property
-    def degree(self) -> Indices:
-        """Number of rows that each item is in."""
-        return np.bincount(self.ends.reshape(-1), minlength=len(self.ids))
-
-    @cached_property
-    def effective_rows(self) -> float:
-        """(Σw)²/Σw²."""
-        weight = self.weight / max(self.weight.max(initial=0.0), 1e-300)
-        return float(weight.sum() ** 2 / max((weight**2).sum(), 1e-300))
 
     @cached_property
     def unknown_ids(self) -> NDArray[Any]:

@@ -40,8 +40,8 @@ class Output:
         them. NaN becomes null.
     text : sequence
         Otherwise: lines, and other things that rich prints, such as tables.
-    short : str or ValueError
-        For ``--quiet``: a line, nothing, or why there is no such line.
+    short : str
+        For ``--quiet``: a line, or nothing.
     warnings : sequence of str, optional
         Printed to standard error after the text, and a part of the JSON, together with the
         warnings of the library. Without them the JSON has no warnings.
@@ -55,7 +55,7 @@ class Output:
 
     data: Any
     text: Sequence[Any] = ()
-    short: str | ValueError = ""
+    short: str = ""
     warnings: Sequence[str] | None = None
     urgent: Sequence[str] = ()
     error: str = ""
@@ -67,8 +67,6 @@ class Output:
         if as_json:
             more = {} if self.warnings is None else {"warnings": texts}
             typer.echo(as_text(self.data | more if more else self.data))
-        elif quiet and isinstance(self.short, ValueError):
-            raise self.short
         elif quiet:
             typer.echo(self.short, nl=bool(self.short))
             _warn(self.urgent)

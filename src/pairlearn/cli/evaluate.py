@@ -19,12 +19,7 @@ if TYPE_CHECKING:
     from pairlearn.evaluation import Evaluation, Recalibration
 
 app = new_app()
-Files = Annotated[
-    list[Path] | None,
-    argument("ITEMS and PAIRS, unless they are given by name.", metavar="ITEMS PAIRS"),
-]
-ItemsByName = Annotated[Path | None, option("Table of items, or their folder: ITEMS by name.")]
-PairsByName = Annotated[Path | None, option("Judged pairs that were held out: PAIRS by name.")]
+HeldOut = Annotated[Path, argument("Judged pairs that were held out: .csv or .parquet.")]
 TITLES = {"f1": "F1", "prior": "share of positives", "roc auc": "ROC AUC"}
 LINES = {
     "recalibration": "judgements corrected with {labels:,} known classes: log-odds times "
@@ -34,25 +29,8 @@ LINES = {
     "sensitivity": "if the true log-odds are {by_slope[0][slope]:g} to {by_slope[4][slope]:g} "
     "times the annotators',\n  the accuracy is {low:.3f} to {high:.3f}, with sampling error "
     "{low_end:.3f} to {high_end:.3f}",
-    "calibration": "predicted probability, and the share of positives that judgements imply:",
 }
 """Results of further options, in a line each."""
-
-
-def two_files(
-    files: list[Path] | None, items: Path | None, pairs: Path | None, page: Path | None = None
-) -> tuple[Path, Path]:
-    """The files of items and of pairs, by position or by name; ``page`` is the one to write."""
-    rest = [*(files or ())]
-    paths = [named or (rest.pop(0) if rest else None) for named in (items, pairs)]
-    if rest or None in paths:
-        positional = " ".join(map(str, files or ())) or "none"
-        last = f"; the last file, {page}, is the page to write" * (page is not None)
-        raise ValueError(
-            "give ITEMS and PAIRS, by position or as --items and --pairs; by position there "
-            f"are: {positional}{last}"
-        )
-    return paths[0], paths[1]  # type: ignore[return-value]
 
 
 @dataclass(frozen=True)
@@ -62,7 +40,6 @@ class Scoring:
     classifier: PairClassifier
     held: HeldPairs
     pairs: Path
-    notes: list[str]
     threshold: float
     prior: float | None
     confidence: float
@@ -73,7 +50,7 @@ class Scoring:
         model: Path,
         files: tuple[Path, Path],
         ids: Path | None,
-        reading: Reading,
+        scales: tuple[str | None, str | None],
         *,
         noisy: bool,
         both: bool = False,
@@ -87,10 +64,10 @@ class Scoring:
 
         check_share("--threshold", options["threshold"])
         classifier = PairClassifier.load(model)
-        table = reading.checked(files[1], noisy=noisy, prior=options["prior"])
+        table = Reading(*scales, classifier).checked(files[1], noisy=noisy, prior=options["prior"])
         items = read_items(files[0], ids, columns=classifier.columns())
         held = HeldPairs.score(classifier, items, table, files, both=both)
-        return cls(classifier, held, files[1], reading.notes, **options)
+        return cls(classifier, held, files[1], **options)
 
     def evaluation(self, cost: tuple[float, float] | None = None) -> Evaluation:
         """All measures on the held-out pairs."""
@@ -102,28 +79,21 @@ class Scoring:
         """The threshold as log-odds."""
         return math.log(self.threshold) - math.log1p(-self.threshold)
 
-    def side_doubts(self) -> list[str]:
-        """Reasons why the model may have the classes exchanged."""
-        from pairlearn.estimators.exchanged import side_doubts
-
-        return side_doubts(self.classifier)
-
     def doubts(self, evaluation: Evaluation) -> list[str]:
         """Other warnings about an evaluation."""
         from pairlearn.estimators.measuring import evaluation_doubts
 
-        doubts = evaluation_doubts(self.classifier, self.pairs, evaluation, self.prior)
-        notes = [*self.held.items.notes, *self.notes, *doubts]
+        doubts = evaluation_doubts(self.classifier, evaluation, self.prior)
+        notes = [*self.held.items.notes, *doubts]
         return [*notes, *self.held.annotator_doubts(self.classifier), *evaluation.warnings]
 
 
 @app.command(cls=Command)
 def evaluate(
     model: opt.Model,
-    files: Files = None,
+    items: opt.Items,
+    pairs: HeldOut,
     *,
-    items: ItemsByName = None,
-    pairs: PairsByName = None,
     ids: opt.Ids = None,
     threshold: opt.Threshold = 0.5,
     prior: opt.Prior = None,
@@ -131,7 +101,6 @@ def evaluate(
     noisy: opt.Noisy = False,
     similarity_scale: opt.SimilarityScale = None,
     difference_scale: opt.DifferenceScale = None,
-    difference_means: opt.DifferenceMeans = None,
     cost: Annotated[
         str | None, option("Costs of a false positive and of a false negative, as 1,5.")
     ] = None,
@@ -140,9 +109,6 @@ def evaluate(
     ] = False,
     sensitivity: Annotated[
         bool, option("Show the effect of miscalibrated annotators.", "--sensitivity")
-    ] = False,
-    calibration: Annotated[
-        bool, option("Compare probabilities with judgements.", "--calibration")
     ] = False,
     labelled: opt.Labelled = None,
     positive: opt.Positive = None,
@@ -178,22 +144,21 @@ def evaluate(
 
     check_share("--at-least", at_least)
     check_positive(positive, labelled)
-    costs, paths = _costs(cost), two_files(files, items, pairs)
-    from pairlearn.estimators.exchanged import either_way
+    costs = _costs(cost)
+    from pairlearn.estimators.orientation import either_way
 
     scoring = Scoring.read(
-        model, paths, ids, Reading(similarity_scale, difference_scale, difference_means),
-        noisy=noisy, both=labelled is not None, threshold=threshold, prior=prior,
+        model, (items, pairs), ids, (similarity_scale, difference_scale), noisy=noisy,
+        both=labelled is not None, threshold=threshold, prior=prior,
         confidence=confidence,
     )  # fmt: skip
     held = scoring.held
     evaluation, recalibration = scoring.evaluation(costs), None
-    sides = scoring.side_doubts()
+    sides: list[str] = []
     wrong: list[str] = []
     extras: dict[str, Any] = dict.fromkeys(LINES)
     if labelled is not None:
-        recalibration, against, wrong = _recalibrated(scoring.classifier, held, labelled, positive)
-        sides += against
+        recalibration, sides, wrong = _recalibrated(scoring.classifier, held, labelled, positive)
     if recalibration is not None:
         extras["recalibration"] = {
             "slope": recalibration.slope,
@@ -209,8 +174,6 @@ def evaluate(
         extras["chosen_threshold"] = _choice(held, costs or (1, 1), prior, options)
     if sensitivity:
         extras["sensitivity"] = _sensitivity(held, options)
-    if calibration:
-        extras["calibration"] = _calibration(held, prior, options)
     value, low = evaluation.accuracy.value, evaluation.accuracy.low
     not_measured = None
     if sides:  # nothing tells which side is right
@@ -218,7 +181,7 @@ def evaluate(
         not_measured = either_way(evaluation.accuracy)
     data = {
         "model": model,
-        "pairs": paths[1],
+        "pairs": pairs,
         **evaluation.to_dict(),
         "threshold": threshold,
         "not_measured": not_measured,
@@ -241,7 +204,7 @@ def _recalibrated(
 
     What contradicts the judgements follows, and what contradicts the model.
     """
-    from pairlearn.estimators.exchanged import class_doubts
+    from pairlearn.estimators.orientation import class_doubts
     from pairlearn.io.pairs import read_labelled
 
     if positive is None and classifier.classes_.dtype.kind == "U":
@@ -283,15 +246,6 @@ def _sensitivity(held: HeldPairs, options: dict[str, Any]) -> dict[str, Any]:
     return ends | {"by_slope": slopes}
 
 
-def _calibration(held: HeldPairs, prior: float | None, options: dict[str, Any]) -> dict[str, Any]:
-    from pairlearn.evaluation import calibration_curve
-    from pairlearn.evaluation.judged import sigmoid
-
-    p, p_prime = sigmoid(held.z.T)
-    curve = calibration_curve(p, p_prime, held.labels, prior=prior, **options)
-    return {name: getattr(curve, name) for name in ("predicted", "implied", "shares")}
-
-
 def _text(evaluation: Evaluation, data: dict[str, Any]) -> Iterator[Any]:
     if data["seen"]:
         yield data["seen"]
@@ -307,12 +261,6 @@ def _text(evaluation: Evaluation, data: dict[str, Any]) -> Iterator[Any]:
     for name, line in LINES.items():
         if data[name] is not None:
             yield line.format(**data[name])
-    if data["calibration"] is not None:
-        for predicted, share, weight in zip(*data["calibration"].values(), strict=True):
-            yield (
-                f"  {predicted:.3f}  {share.value:.3f} ({share.low:.3f} to {share.high:.3f})  "
-                f"{weight:.0%} of the items"
-            )
 
 
 def _costs(text: str | None) -> tuple[float, float] | None:
@@ -346,11 +294,10 @@ def _measures(evaluation: Evaluation) -> Any:
 @app.command(cls=Command)
 def report(
     model: opt.Model,
-    files: Files = None,
-    out: Annotated[Path, argument("The page to write: .html.")] = ...,  # type: ignore[assignment]
+    items: opt.Items,
+    pairs: HeldOut,
+    out: Annotated[Path, argument("The page to write: .html.")],
     *,
-    items: ItemsByName = None,
-    pairs: PairsByName = None,
     ids: opt.Ids = None,
     threshold: opt.Threshold = 0.5,
     prior: opt.Prior = None,
@@ -358,7 +305,6 @@ def report(
     noisy: opt.Noisy = False,
     similarity_scale: opt.SimilarityScale = None,
     difference_scale: opt.DifferenceScale = None,
-    difference_means: opt.DifferenceMeans = None,
     force: opt.Force = False,
     as_json: opt.Json = False,
 ) -> Output:
@@ -374,13 +320,12 @@ def report(
 
     Exit codes: 0 done, 2 wrong request or unusable file.
     """
-    paths = two_files(files, items, pairs, out)
-    check_new_file(out, "reports", (".html",), inputs=[*paths, ids], force=force)
+    check_new_file(out, "reports", (".html",), inputs=[items, pairs, ids], force=force)
     from pairlearn.report import build_report, measure, write_page
 
     scoring = Scoring.read(
-        model, paths, ids, Reading(similarity_scale, difference_scale, difference_means),
-        noisy=noisy, threshold=threshold, prior=prior, confidence=confidence,
+        model, (items, pairs), ids, (similarity_scale, difference_scale), noisy=noisy,
+        threshold=threshold, prior=prior, confidence=confidence,
     )  # fmt: skip
     held, evaluation = scoring.held, scoring.evaluation()
     seen = [] if held.seen is None else [held.seen]
@@ -389,13 +334,13 @@ def report(
         held.items,
         held.table,
         evaluation,
-        names=(model.resolve().name, paths[1].name),
-        source=paths[0],
+        names=(model.resolve().name, pairs.name),
+        source=items,
         threshold=threshold,
         prior=prior,
-        warnings=(*seen, *scoring.doubts(evaluation), *scoring.side_doubts()),
+        warnings=(*seen, *scoring.doubts(evaluation)),
     )
-    size = write_page(out, build_report(measured), [*sorted(model.iterdir()), *paths])
+    size = write_page(out, build_report(measured), [*sorted(model.iterdir()), items, pairs])
     data = measured.to_dict()
     line = (
         f"{out}: accuracy {evaluation.accuracy} as the annotators see it, "

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 import time
 from collections import Counter
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -38,6 +37,8 @@ SETTLED_BY_LABELS = {
     "majority-unclear", "needs-majority", "needs-prior", "one-value",
 }  # fmt: skip
 """Findings that some known classes, or shares of groups, settle."""
+SIDES = {"contradicted-classes", "majority-unclear", "prior-disagrees"}
+"""Findings that the classes or their frequencies may be wrong, which `fit` repeats."""
 HABITS = ("answers", "guesses", "lean_same", "lean_right", "spread_same", "spread_right", "scale")
 """Attributes of each annotator in the JSON."""
 
@@ -68,10 +69,6 @@ def fit(
     ids: opt.Ids = None,
     labelled: opt.Labelled = None,
     positive: opt.Positive = None,
-    labelled_weight: Annotated[
-        float | None,
-        option("Share of --labelled in the objective; 0 to 1.", default="an item counts as a pair"),
-    ] = None,
     groups: Annotated[
         Path | None,
         option(
@@ -95,22 +92,15 @@ def fit(
     kinds: opt.Kinds = None,
     similarity_scale: opt.SimilarityScale = None,
     difference_scale: opt.DifferenceScale = None,
-    difference_means: opt.DifferenceMeans = None,
     risk: Annotated[
-        str, option("likelihood, sconfconfdiff, confdiff, sconf, convex-0.5, …")
-    ] = "likelihood",
-    correction: Annotated[str, option("abs, relu, none, or a slope.")] = "abs",
+        str,
+        option("A risk and its correction: sconfconfdiff-abs, confdiff-relu, convex-0.5-none, …"),
+    ] = "likelihood-abs",
     epochs: opt.Epochs = None,
     batch_size: Annotated[
         int | None, option("Pairs in a step.", default="by their number", min=1)
     ] = None,
     learning_rate: opt.LearningRate = None,
-    weight_decay: Annotated[
-        float | None, option("Weight decay of Adam.", default="0.00001")
-    ] = None,
-    early_stopping: Annotated[
-        bool, option("Stop when the loss on held-out pairs no longer falls.", "--early-stopping")
-    ] = False,
     seed: opt.Seed = 0,
     device: opt.Device = "auto",
     checkpoint_seconds: opt.CheckpointSeconds = 60.0,
@@ -150,29 +140,28 @@ def fit(
 
     check_share("--holdout", holdout, zero=True)
     check_positive(positive, labelled)
-    from pairlearn.estimators.exchanged import CONTRADICTED
     from pairlearn.estimators.measuring import FitCheckpoints, Measured
     from pairlearn.io.item_files import digest
     from pairlearn.training.devices import local_device
     from pairlearn.training.ranks import joined_ranks
 
     classifier = _classifier(
-        model=model, annotators=annotators, unjudged=unjudged, labelled_weight=labelled_weight,
-        prior=prior, majority=majority, target_prior=target_prior,
-        annotator_prior=annotator_prior, risk=risk, correction=correction, epochs=epochs,
-        batch_size=batch_size, learning_rate=learning_rate, weight_decay=weight_decay,
-        early_stopping=early_stopping, random_state=seed, device=local_device(device),
+        model=model, annotators=annotators, unjudged=unjudged, prior=prior, majority=majority,
+        target_prior=target_prior, annotator_prior=annotator_prior, risk=risk, epochs=epochs,
+        random_state=seed, training__batch_size=batch_size, training__learning_rate=learning_rate,
+        training__device=local_device(device),
     )  # fmt: skip
-    source = Source(
-        items, pairs, ids, labelled, positive, groups, column_choice(columns, ignore, kinds),
-        Reading(similarity_scale, difference_scale, difference_means),
-    )  # fmt: skip
+    files = {"items": items, "pairs": pairs, "ids": ids, "labelled": labelled, "groups": groups}
+    reading = Reading(similarity_scale, difference_scale)
+    chosen = column_choice(columns, ignore, kinds)
     checkpoints = FitCheckpoints(out, checkpoint_seconds)
     with joined_ranks(device) as ranks, hidden_bars(not ranks.first):
         with ranks.first_goes_first():
             if ranks.first:
                 check_new_model(out, force=force)
-            data = source.read(noisy=noisy, prior=prior, majority=majority)
+            data = _read(
+                reading, files, chosen, positive, noisy=noisy, prior=prior, majority=majority
+            )
         measured = _train(classifier, data.table, checkpoints, holdout, seed, prior)
     if not ranks.first:
         return None
@@ -184,19 +173,18 @@ def fit(
         "accuracy": accuracy,
         "not_measured": measured if isinstance(measured, str) else None,
     }
-    classifier.trained_on_ = {
+    source_files = {
         "items": items.name,
         "items_sha256": digest(items),
         "pairs": pairs.name,
         "pairs_sha256": digest(pairs),
         "accuracy": accuracy,
     }
-    if classifier.contradicted_:
-        classifier.trained_on_[CONTRADICTED] = True
+    classifier.fitted_ = replace(classifier.fitted_, trained_on=source_files)
     classifier.save(out, overwrite=force)
     checkpoints.remove()
     doubt = measured.doubt if isinstance(measured, Measured) else None
-    notes = [*data.items.notes, *source.reading.notes, *filter(None, [doubt])]
+    notes = [*data.items.notes, *data.notes, *filter(None, [doubt])]
     return Output(summary, _lines(summary, target_prior, data.items.encoder), warnings=notes)
 
 
@@ -205,9 +193,8 @@ def _classifier(**options: Any) -> PairClassifier:
     from pairlearn.estimators import PairClassifier
     from pairlearn.estimators.parameters import check_parameters
 
-    with suppress(ValueError):
-        options["correction"] = float(options["correction"])
-    classifier = PairClassifier(**{k: v for k, v in options.items() if v is not None})
+    given = {name: value for name, value in options.items() if value is not None}
+    classifier = PairClassifier().set_params(**given)
     check_parameters(classifier)
     return classifier
 
@@ -221,57 +208,48 @@ class TrainingData:
     rows: int
     judged: int
     statements: Counter[str]
+    notes: list[str]
 
 
-@dataclass(frozen=True)
-class Source:
-    """The files to learn from, and how to read them."""
+def _read(
+    reading: Reading, files: dict[str, Path | None], columns: Any, positive: str | None,
+    *, noisy: bool, prior: float | None, majority: Any,
+) -> TrainingData:  # fmt: skip
+    """Read everything into memory; errors that `check` finds are raised."""
+    from pairlearn.check import CHECKS, check
+    from pairlearn.estimators.table import Table
+    from pairlearn.io import read_items
+    from pairlearn.io.pairs import read_groups, read_labelled
+    from pairlearn.judgements import Judgements
 
-    items: Path
-    pairs: Path
-    ids: Path | None
-    labelled: Path | None
-    positive: str | None
-    groups: Path | None
-    columns: Any
-    reading: Reading
-
-    def read(self, *, noisy: bool, prior: float | None, majority: Any) -> TrainingData:
-        """Read everything into memory; errors that `check` finds are raised."""
-        from pairlearn.check import check
-        from pairlearn.estimators.table import Table
-        from pairlearn.io import read_items
-        from pairlearn.io.pairs import read_groups, read_labelled
-        from pairlearn.judgements import Judgements
-
-        columns, groups, classes = self.columns, None, None
-        if self.groups is not None:
-            groups = read_groups(self.groups, self.items)
-            columns = replace(columns, ignore=(*columns.ignore, "group"))
-        items = read_items(self.items, self.ids, columns=columns)
-        pairs = self.reading.table(self.pairs)
-        if self.labelled is not None:
-            classes = read_labelled(self.labelled, items, self.positive)
-        everything = pairs
-        if classes is not None:
-            everything = Judgements.concatenate([pairs, classes[0]])
-        settled = self.reading.settled(noisy=noisy)
-        if self.labelled is not None or self.groups is not None:
-            settled |= SETTLED_BY_LABELS
-        report = check(everything, items=items, prior=prior, majority=majority, precision=False)
-        if errors := report.without(settled).of("error"):
-            lines = [f"  {e.code}: {e.message}{where(e, e.message)}" for e in errors[:SHOWN]]
-            lines += [f"  … and {len(errors) - SHOWN} more"] * (len(errors) > SHOWN)
-            command = shlex.join(
-                ["pairlearn", "check", str(self.pairs), "--items", str(self.items)]
-            )
-            head = f"{self.pairs} cannot be used as it is:"
-            raise ValueError("\n".join([head, *lines, f"`{command}` says more"]))
-        statements = Counter(report.statements)
-        if groups is not None:  # a group is one statement about its items
-            statements += Counter({name: len({*groups.v}) for name in groups.kinds()})
-        table = Table.of_items(items, pairs.located(items.ids), classes, groups)
-        return TrainingData(items, table, len(pairs), len(pairs.used()), statements)
+    items_file, pairs_file = Path(files["items"] or ""), Path(files["pairs"] or "")
+    known, classes = None, None
+    if files["groups"] is not None:
+        known = read_groups(files["groups"], items_file)
+        columns = replace(columns, ignore=(*columns.ignore, "group"))
+    items = read_items(items_file, files["ids"], columns=columns)
+    everything = pairs = reading.table(pairs_file)
+    if files["labelled"] is not None:
+        classes = read_labelled(files["labelled"], items, positive)
+        everything = Judgements.concatenate([pairs, classes[0]])
+    settled = reading.settled(noisy=noisy)
+    if classes is not None or known is not None:
+        settled |= SETTLED_BY_LABELS
+    wanted = {code for code, look_for in CHECKS.items() if look_for.severity == "error"} | SIDES
+    codes = wanted - settled
+    report = check(everything, items=items, prior=prior, majority=majority, codes=codes)
+    if errors := report.of("error"):
+        lines = [f"  {e.code}: {e.message}{where(e, e.message)}" for e in errors[:SHOWN]]
+        lines += [f"  … and {len(errors) - SHOWN} more"] * (len(errors) > SHOWN)
+        command = shlex.join(["pairlearn", "check", str(pairs_file), "--items", str(items_file)])
+        head = f"{pairs_file} cannot be used as it is:"
+        raise ValueError("\n".join([head, *lines, f"`{command}` says more"]))
+    statements = Counter(report.statements)
+    if known is not None:  # a group is one statement about its items
+        statements += Counter({name: len({*known.v}) for name in known.kinds()})
+    table = Table.of_items(items, pairs.located(items.ids), classes, known, reading.scales)
+    notes = [finding.message for finding in report.findings if finding.code in SIDES]
+    return TrainingData(items, table, len(pairs), len(pairs.used()), statements, notes)
 
 
 def _train(
@@ -304,8 +282,6 @@ def _train(
 
 def _summary(classifier: PairClassifier, data: TrainingData) -> dict[str, Any]:
     """Counts of the data and facts about the training, for JSON."""
-    from pairlearn.estimators.parameters import model_of
-
     encoder = data.items.encoder
     return {
         "judgements": data.rows,
@@ -313,7 +289,7 @@ def _summary(classifier: PairClassifier, data: TrainingData) -> dict[str, Any]:
         "items": data.judged,
         "statements": {name: count for name, count in data.statements.items() if count},
         "columns": encoder and {column.name: column.kind for column in encoder.columns},
-        "trained": model_of(classifier),
+        "trained": classifier.model_,
         "classes": classifier.classes_.tolist(),
         "prior": classifier.prior_,
         "shift": classifier.shift_,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pairlearn.cli import options as opt
 from pairlearn.cli.command import Command, CommandError, Output, baseline, new_app
-from pairlearn.cli.options import argument, check_new_file, check_suffix, option, parse_names
+from pairlearn.cli.options import argument, check_new_file, option, parse_names
 from pairlearn.cli.reading import Reading, column_choice, in_file
 from pairlearn.progress import bar, shows_bars
 
@@ -87,10 +87,8 @@ def export(
     """Export a model to ONNX, to run where there is no pairlearn.
 
     The file takes features x, float32 of shape (n, d) in the order of the training, and
-    gives logit and probability. A model of columns that are not all plain numbers has an
-    input of n values for each: float32 for numbers and 0 or 1, NaN for a gap; strings for
-    categories and texts; days since 1970-01-01 in float64 for dates. The file is written
-    only if onnxruntime gives the same answers as torch.
+    gives logit and probability. It is written only if onnxruntime gives the same answers as
+    torch. A model that reads categories, dates, texts or gaps cannot be exported.
 
     For example:
       pairlearn export model model.onnx
@@ -138,17 +136,13 @@ def compare(
     majority: opt.Majority = None,
     epochs: opt.Epochs = None,
     learning_rate: opt.LearningRate = None,
-    confidence: opt.Confidence = 0.95,
     noisy: opt.Noisy = False,
     columns: opt.Columns = None,
     ignore: opt.Ignore = None,
     kinds: opt.Kinds = None,
     similarity_scale: opt.SimilarityScale = None,
     difference_scale: opt.DifferenceScale = None,
-    difference_means: opt.DifferenceMeans = None,
     seed: opt.Seed = 0,
-    device: opt.Device = "auto",
-    out: Annotated[Path | None, option("Write the ranking: .csv.")] = None,
     as_json: opt.Json = False,
     quiet: Annotated[bool, option("Print the best candidate alone.", "--quiet")] = False,
 ) -> Output:
@@ -160,27 +154,27 @@ def compare(
 
     For example:
       pairlearn compare items.csv pairs.csv
-      pairlearn compare items.csv pairs.csv --models linear,mlp-bn --out rank.csv
+      pairlearn compare items.csv pairs.csv --models linear,mlp-bn
       pairlearn compare items.csv pairs.csv --risks likelihood-abs,sconf-abs
 
     Exit codes: 0 done, 2 wrong request or unusable file.
     """
     from pairlearn.comparison import compare as run
     from pairlearn.comparison import default_candidates
+    from pairlearn.estimators import TrainingOptions
     from pairlearn.io import read_items
 
-    check_suffix("--out", out, ".csv")
     known: dict[str, Any] = {
-        "prior": prior, "majority": majority, "epochs": epochs, "learning_rate": learning_rate,
+        "prior": prior, "majority": majority, "epochs": epochs,
+        "training": learning_rate and TrainingOptions(learning_rate=learning_rate),
     }  # fmt: skip
     chosen = default_candidates(
         parse_names(models, "--models"),
         parse_names(risks, "--risks") or ["likelihood-abs"],
-        device=device,
         random_state=seed,
         **{name: value for name, value in known.items() if value is not None},
     )
-    reading = Reading(similarity_scale, difference_scale, difference_means)
+    reading = Reading(similarity_scale, difference_scale)
     table = read_items(items, columns=column_choice(columns, ignore, kinds))
     with in_file(pairs):
         judgements = reading.checked(pairs, noisy=noisy, prior=prior).located(table.ids)
@@ -191,32 +185,14 @@ def compare(
             judgements,
             preprocessor=table,
             folds=folds,
-            confidence=confidence,
             seed=seed,
             progress=progress,
         )
-    if out is not None:
-        _write(comparison, out)
-    text = list(_text(comparison, out))
-    warnings = [*table.notes, *reading.notes, *comparison.warnings]
-    return Output(comparison.to_dict(), text, comparison.best.name, warnings)
+    warnings = [*table.notes, *comparison.warnings]
+    return Output(comparison.to_dict(), [*_text(comparison)], comparison.best.name, warnings)
 
 
-def _write(comparison: Comparison, path: Path) -> None:
-    from pairlearn.io import open_rows
-
-    rows = comparison.rows
-    columns: dict[str, list[Any]] = {"candidate": [row.name for row in rows]}
-    for measure in ("accuracy", "difference"):
-        for end in ("value", "low", "high"):
-            name = measure if end == "value" else f"{measure}_{end}"
-            columns[name] = [getattr(getattr(row, measure), end) for row in rows]
-    columns["tie"] = [str(row.tie).lower() for row in rows]
-    with open_rows(path, [*columns]) as file:
-        file.write(columns)
-
-
-def _text(comparison: Comparison, out: Path | None) -> Iterator[Any]:
+def _text(comparison: Comparison) -> Iterator[Any]:
     from rich.table import Table
 
     grid = Table("candidate", "accuracy", "difference from the best")
@@ -232,5 +208,3 @@ def _text(comparison: Comparison, out: Path | None) -> Iterator[Any]:
         f"it; {comparison.confidence:.0%} intervals, those of the differences all together."
     )
     yield comparison.verdict
-    if out is not None:
-        yield f"ranking: {out}"

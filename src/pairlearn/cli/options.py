@@ -57,17 +57,12 @@ Kinds = Annotated[
     option("Kinds of columns, where the guess is wrong, as in zip:category,notes:text."),
 ]
 SimilarityScale = Annotated[
-    str | None, option("Lowest and highest possible similarity, as 1,5 or 0,100.")
+    str | None,
+    option("Lowest and highest possible similarity, as 1,5. fit stores it in the model."),
 ]
 DifferenceScale = Annotated[
     str | None,
-    option("Lowest and highest possible difference, with an equals sign: =-2,2."),
-]
-DifferenceMeans = Annotated[
-    Literal["difference", "preference"] | None,
-    option(
-        "preference: which item is more positive, not by how much; difference: take it as it is."
-    ),
+    option("Lowest and highest possible difference, as =-2,2. fit stores it in the model."),
 ]
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -20,7 +19,7 @@ from pairlearn.cli.options import (
 from pairlearn.cli.reading import Reading, column_choice
 
 if TYPE_CHECKING:
-    from pairlearn.check import CheckReport, Finding, PairPlan
+    from pairlearn.check import CheckReport, Finding
     from pairlearn.judgements import Judgements
 
 _COLOURS = {"error": "bold red", "warning": "yellow", "note": "cyan"}
@@ -44,7 +43,6 @@ def check(
     kinds: opt.Kinds = None,
     similarity_scale: opt.SimilarityScale = None,
     difference_scale: opt.DifferenceScale = None,
-    difference_means: opt.DifferenceMeans = None,
     figure: Annotated[Path | None, option("Draw the judgements: .png, .svg or .pdf.")] = None,
     notes: Annotated[bool, option("Show notes as well.", "--notes")] = False,
     as_json: opt.Json = False,
@@ -72,7 +70,7 @@ def check(
     check_positive(positive, labelled)
     if labelled is not None and items is None:
         raise ValueError("--labelled has classes of items: give them, too (--items)")
-    reading = Reading(similarity_scale, difference_scale, difference_means)
+    reading = Reading(similarity_scale, difference_scale)
     table = reading.table(pairs)  # all values out of range, not the first alone
     known = (
         None if items is None else read_items(items, columns=column_choice(columns, ignore, kinds))
@@ -82,7 +80,7 @@ def check(
         table = Judgements.concatenate([table, classes])
     report = check_table(table, items=known, prior=prior, majority=majority)
     report = report.without(reading.settled())
-    text = [*_text(report, pairs.name, notes=notes), *(f"note: {note}" for note in reading.notes)]
+    text = [*_text(report, pairs.name, notes=notes)]
     if figure is not None:
         _draw(table, figure)
         text.append(f"figure: {figure}")
@@ -229,9 +227,7 @@ def split(
 def plan(
     *,
     within: Annotated[float, option("Wanted half width of the interval.")],
-    accuracy: Annotated[
-        float | None, option("Accuracy of the classifier, as a guess (not with --model).")
-    ] = None,
+    accuracy: Annotated[float, option("Accuracy of the classifier, as a guess.")],
     prior: Annotated[float | None, option("Share of positives.", default="that of --pilot")] = None,
     strength: Annotated[
         float | None,
@@ -247,60 +243,33 @@ def plan(
     pilot: Annotated[
         Path | None, option("Pairs judged already: they tell prior and strength.")
     ] = None,
-    items: Annotated[Path | None, option("Items of the pilot, for --model.")] = None,
-    model: Annotated[Path | None, option("Folder of a model, to plan by its own interval.")] = None,
     confidence: opt.Confidence = 0.95,
     similarity_scale: opt.SimilarityScale = None,
     difference_scale: opt.DifferenceScale = None,
-    difference_means: opt.DifferenceMeans = None,
     seed: opt.Seed = 0,
     as_json: opt.Json = False,
     quiet: opt.QuietNumber = False,
 ) -> Output:
     """Plan how many pairs, held out from training, measure an accuracy within ±WITHIN.
 
-    From assumptions, from a pilot table, or from a pilot table and a model.
+    From assumptions, or from a pilot table that tells some of them.
 
     For example:
       pairlearn plan --within 0.02 --accuracy 0.95 --prior 0.2
       pairlearn plan --within 0.02 --accuracy 0.95 --pilot pairs.csv
-      pairlearn plan --within 0.01 --pilot new.csv --items items.csv --model model
 
     Exit codes: 0 done, 2 wrong request or unusable file.
     """
-    from pairlearn.check import planning
-    from pairlearn.io import read_items
+    from pairlearn.check import check, planning
+    from pairlearn.check.view import TableView
 
-    reading = Reading(similarity_scale, difference_scale, difference_means)
     if not 0 < within < 0.5:
         raise ValueError(f"--within must lie in (0, 0.5); got {within:g}")
-    if model is not None:
-        if pilot is None or items is None:
-            raise ValueError("--model needs --pilot, the judged pairs, and --items")
-        if (accuracy, prior, strength) != (None, None, None):
-            raise ValueError("--model tells its accuracy: leave out the assumptions")
-        from pairlearn.estimators import PairClassifier
-        from pairlearn.estimators.measuring import HeldPairs
-
-        classifier = PairClassifier.load(model)
-        known = read_items(items, columns=classifier.columns())
-        table = reading.checked(pilot, noisy=False)
-        held = HeldPairs.score(classifier, known, table, (items, pilot))
-        options = held.options(confidence) | {"seed": seed}
-        plan = planning.plan_from_pilot(within, *held.arguments, **options)
-        return _plan_output(plan, held.words(), held.answers_to_a_pair)
-    if items is not None:
-        raise ValueError("--items is for --model, which predicts them")
-    if accuracy is None:
-        raise ValueError("say --accuracy, as a guess, or --model with --pilot and --items")
     warnings: list[str] = []
     if pilot is not None:
-        from pairlearn.check import check
-        from pairlearn.check.view import TableView
-
-        table = reading.checked(pilot, noisy=False)
+        table = Reading(similarity_scale, difference_scale).checked(pilot, noisy=False)
         if prior is None:
-            summary = check(table, precision=False).summary
+            summary = check(table).summary
             if summary.prior is None:
                 raise ValueError(f"{pilot}: too few similarities to tell the prior: say --prior")
             prior = min(max(summary.prior.value, 0.02), 0.98)
@@ -312,33 +281,13 @@ def plan(
     assumed: Any = {"accuracy": accuracy, "prior": prior, "errors": errors}
     assumed |= {} if strength is None else {"strength": strength}
     plan = planning.plan(within, **assumed, confidence=confidence, seed=seed)
-    return _plan_output(plan, warnings=warnings)
-
-
-def _plan_output(
-    plan: PairPlan,
-    pilot: str = "",
-    answers_to_a_pair: float = 1.0,
-    warnings: Sequence[str] = (),
-) -> Output:
-    known, several = plan.assumptions, answers_to_a_pair > 1
-    if known["from"] == "pilot":
-        text = [
-            f"as the pilot suggests, between {plan.low:,} and {plan.high:,}",
-            f"pilot: {pilot}, accuracy {known['accuracy']:.3f} "
-            f"({plan.confidence:.0%}: {known['low']:.3f} to {known['high']:.3f}); they count in",
-        ]
-    else:
-        text = [
-            f"tables differ: nine in ten take between {plan.low:,} and {plan.high:,}",
-            f"assumed: accuracy {known['accuracy']:g}, prior {known['prior']:.3g}, annotator of "
-            f"strength {known['strength']:.3g} (right about {known['annotator_accuracy']:.1%}), "
-            f"{known['errors']} errors, independent pairs with both judgements",
-        ]
-    head = f"{plan.pairs:,} {'answers' if several else 'pairs'} for an accuracy within "
-    head += f"±{plan.half_width:g}"
-    if several:
-        pairs = math.ceil(plan.pairs / answers_to_a_pair)
-        head += f": about {pairs:,} pairs, with as many answers to each as in the pilot"
-    end = "for measuring only: keep these pairs out of training"
-    return Output(plan.to_dict(), [head, *text, end], str(plan.pairs), warnings)
+    known = plan.assumptions
+    text = [
+        f"{plan.pairs:,} pairs for an accuracy within ±{plan.half_width:g}",
+        f"tables differ: nine in ten take between {plan.low:,} and {plan.high:,}",
+        f"assumed: accuracy {known['accuracy']:g}, prior {known['prior']:.3g}, annotator of "
+        f"strength {known['strength']:.3g} (right about {known['annotator_accuracy']:.1%}), "
+        f"{known['errors']} errors, independent pairs with both judgements",
+        "for measuring only: keep these pairs out of training",
+    ]
+    return Output(plan.to_dict(), text, str(plan.pairs), warnings)

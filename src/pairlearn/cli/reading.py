@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pairlearn.cli.options import parse_names
 
 if TYPE_CHECKING:
+    from pairlearn.estimators import PairClassifier
     from pairlearn.io.cells import ColumnChoice
     from pairlearn.judgements import Judgements
     from pairlearn.judgements.scales import Scale
@@ -37,69 +36,56 @@ def column_choice(columns: str | None, ignore: str | None, kinds: str | None) ->
 
 @contextmanager
 def in_file(path: Path) -> Iterator[None]:
-    """Add the file to errors that begin with a row or the like."""
+    """Name the file in errors that do not."""
     try:
         yield
     except ValueError as error:
-        if re.match(r"(row|task|triplet|group) \d", str(error)):
-            raise ValueError(f"{path}, {error}") from None
-        raise
+        if str(path) in str(error):
+            raise
+        raise ValueError(f"{path}, {error}") from None
 
 
-@dataclass
 class Reading:
-    """How to read judgements: --similarity-scale, --difference-scale and --difference-means."""
+    """How to read judgements: --similarity-scale and --difference-scale, or those of a model."""
 
-    similarity_scale: str | None = None
-    difference_scale: str | None = None
-    difference_means: str | None = None
-    notes: list[str] = field(default_factory=list, init=False)
-
-    def scales(self) -> list[Scale | None]:
-        """The scales of similarities and of differences, where they are given."""
+    def __init__(
+        self,
+        similarity_scale: str | None,
+        difference_scale: str | None,
+        model: PairClassifier | None = None,
+    ) -> None:
         from pairlearn.judgements.scales import Scale
 
-        scales = []
-        for name in ("similarity", "difference"):
-            text = getattr(self, f"{name}_scale")
+        self.scales: dict[str, Scale] = {} if model is None else {**model.scales_}
+        for name, text in (("similarity", similarity_scale), ("difference", difference_scale)):
+            if text is None:
+                continue
             try:
-                scale = None if text is None else Scale.parse(text, either=name == "similarity")
-                scales.append(scale)
+                self.scales[name] = Scale.parse(text, either=name == "similarity")
             except ValueError as error:
                 raise ValueError(f"--{name}-scale: {error}") from None
-        return scales
 
-    def table(self, path: Path) -> Judgements:
+    def table(self, path: Path, *, noisy: bool = True) -> Judgements:
         """Read judgements on their scale; those out of range are for `check` to find."""
         from pairlearn.io import read_pairs
 
-        similarity, difference = self.scales()
-        table = read_pairs(
-            path, noisy=True, similarity_scale=similarity, difference_scale=difference
-        )
-        if self.difference_means == "preference":
-            with in_file(path):
-                table, ties = table.as_comparisons()
-            if ties:
-                self.notes.append(f"{ties:,} differences of 0 prefer neither item and are left out")
-        return table
+        scales: Any = {f"{name}_scale": scale for name, scale in self.scales.items()}
+        return read_pairs(path, noisy=noisy, **scales)
 
     def checked(self, path: Path, *, noisy: bool, prior: float | None = None) -> Judgements:
         """Read judgements, and refuse those whose numbers mean something else."""
         from pairlearn.check import check
-        from pairlearn.io import read_pairs
 
-        table, settled = self.table(path), self.settled(noisy=noisy)
-        errors = check(table, prior=prior, codes=MEANING - settled).of("error")
+        table = self.table(path)
+        errors = check(table, prior=prior, codes=MEANING - self.settled(noisy=noisy)).of("error")
         for finding in errors:
             if finding.code not in RANGES:
                 raise ValueError(f"{path}: {finding.code}: {finding.message}")
         if errors:
-            read_pairs(path)  # which names the line of the first value out of range
+            self.table(path, noisy=False)  # which names the line of the first value out of range
         return table
 
     def settled(self, *, noisy: bool = False) -> set[str]:
         """Codes of findings that the options answer."""
         codes = set(RANGES) if noisy else set()
-        codes |= {"comparisons"} if self.difference_means is not None else set()
-        return codes | ({"upside-down"} if self.similarity_scale is not None else set())
+        return codes | ({"upside-down"} if "similarity" in self.scales else set())

@@ -7,8 +7,7 @@ from pairlearn.estimators.files import predict_file as predict_file
 from pairlearn.estimators.folder_format import ModelFolderError as ModelFolderError
 from pairlearn.estimators.instances import SeenItemsWarning as SeenItemsWarning
 from pairlearn.estimators.onnx_export import export_onnx as export_onnx
-from pairlearn.estimators.population import KnownClassesWarning as KnownClassesWarning
-from pairlearn.estimators.population import PriorMismatchWarning as PriorMismatchWarning
+from pairlearn.estimators.parameters import TrainingOptions as TrainingOptions
 from pairlearn.estimators.splits import Folds as Folds
 from pairlearn.estimators.splits import ItemKFold as ItemKFold
 from pairlearn.estimators.splits import hold_out_items as hold_out_items

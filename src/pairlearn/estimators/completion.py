@@ -25,7 +25,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
 from pairlearn.columns import Floats, Indices, check_integer, check_share
-from pairlearn.estimators.population import (
+from pairlearn.estimators.orientation import (
     Majority,
     check_stated,
     prior_from_similarities,

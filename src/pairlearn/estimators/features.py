@@ -113,13 +113,10 @@ class FeatureStep:
             self.names = np.array(names if encoder is None else encoder.names, dtype=object)
             self.fitted = self.fitted or encoder
 
-    def set_attributes(self, estimator: Any) -> None:
-        """Set the fitted attributes of an estimator that belong to this step."""
+    def learnt(self) -> dict[str, Any]:
+        """What `Fitted` keeps of this step."""
         own = None if self.own is None else self.fitted
-        fitted = {"feature_names_in_": self.names, "encoder_": self.encoder, "features_": own}
-        vars(estimator).update({name: value for name, value in fitted.items() if value is not None})
-        if self.encoder is not None:
-            estimator.n_features_in_ = len(self.encoder.columns)
+        return {"feature_names_in": self.names, "encoder": self.encoder, "features": own}
 
     def _learn(self, cells: dict[str, Any]) -> None:
         """Fit an encoder if columns hold more than numbers."""
@@ -220,6 +217,10 @@ class PairwiseTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc
 
     def __init__(self, transformer: Any) -> None:
         self.transformer = transformer
+
+    def set_output(self, *, transform: Any = None) -> PairwiseTransformer:
+        """Has no effect: pairs have three axes, and a data frame has two."""
+        return self
 
     def fit(self, X: Any, y: Any = None) -> PairwiseTransformer:
         """Fit the transformer to all ends of pairs (n, 2, d), or to instances (m, d).

@@ -6,15 +6,12 @@ import math
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit, logit
 
 from pairlearn.columns import (
     Floats,
-    Indices,
     check_share,
     first_rows,
     quote,
@@ -23,12 +20,8 @@ from pairlearn.estimators.prediction import PairPredictor
 from pairlearn.io import ItemTable, TableError, iter_items, open_rows
 
 PathLike = str | os.PathLike[str]
-SHOWN = 5
-"""Columns listed in a note."""
 NUMBERS = 1 << 20
-"""Features predicted at a time."""
-MOST_COMPARED = 10_000_000
-"""Rows of predictions whose ids are compared, at 8 bytes each."""
+"""Features predicted at a time: 4 MiB."""
 
 
 @dataclass(frozen=True)
@@ -72,9 +65,7 @@ def predict_file(
     cut = logit(threshold)
     batch_rows = min(max(NUMBERS // math.prod(classifier.instance_shape_), 64), 65536)
     batches = iter_items(items, batch_rows, ids, columns=classifier.columns())
-    positive, far, notes = 0, 0, tuple[str, ...]()
-    codes = [np.empty(0, np.int64)]
-    far_columns = np.zeros(math.prod(classifier.instance_shape_), bool)
+    positive, notes = 0, tuple[str, ...]()
     with open_rows(out, ["id", "label", "probability"]) as rows:
         for batch in batches:
             z = log_odds(classifier, batch, items)
@@ -82,30 +73,9 @@ def predict_file(
             label = classifier.classes_[above.astype(np.intp)]
             rows.write({"id": batch.ids, "label": label, "probability": expit(z)})
             positive, notes = positive + int(above.sum()), batch.notes
-            strange = classifier.strange(batch.features)
-            far, far_columns = far + int(strange.any(1).sum()), far_columns | strange.any(0)
-            columns = np.array(batch.names)[far_columns].tolist()
-            if rows.count <= MOST_COMPARED:
-                codes.append(_id_codes(batch.ids))
             if progress is not None:
                 progress(rows.count)
-    if repeated := sum(map(len, codes)) - len(np.unique(np.concatenate(codes))):
-        notes += (f"{items}: ids come again in {repeated:,} rows: the predictions have them again",)
-    if far:
-        listed = ", ".join(columns[:SHOWN]) + ", …" * (len(columns) > SHOWN)
-        notes += (
-            f"{items}: {far:,} of {rows.count:,} rows have values far outside of those in "
-            f"training, in {len(columns):,} of {len(far_columns):,} columns ({listed}): do not "
-            "rely on their predictions",
-        )
     return Predicted(rows.count, positive, notes)
-
-
-def _id_codes(ids: NDArray[Any]) -> Indices:
-    """Integers that are equal where ids are, but for colliding hashes."""
-    if ids.dtype.kind == "i":
-        return np.asarray(ids, np.int64)
-    return np.array([hash(name) for name in ids.tolist()], np.int64)
 
 
 def log_odds(classifier: PairPredictor, items: ItemTable, source: PathLike) -> Floats:

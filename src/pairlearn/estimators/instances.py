@@ -280,20 +280,6 @@ def feature_scale(features: NDArray[Any], weight: Floats) -> tuple[Floats, Float
     return mean.reshape(shape), scale.reshape(shape)
 
 
-def feature_range(features: NDArray[Any], measured: Any = True) -> Floats:
-    """Least and largest value (2, d) of features (N, d); infinite where every value is admitted.
-
-    These are features that are not `measured`, and those that hardly ever differ: they show too
-    little of their range.
-    """
-    parts = [features[part].reshape(len(features[part]), -1) for part in chunks(features)]
-    low, high = np.min([p.min(0) for p in parts], 0), np.max([p.max(0) for p in parts], 0)
-    some = features[np.linspace(0, len(features) - 1, 1000).astype(int)].reshape(1000, -1)
-    tails = np.quantile(some.astype(np.float64), (0.05, 0.95), axis=0)
-    known = measured & (tails[0] < tails[1])
-    return np.stack([np.where(known, low, -np.inf), np.where(known, high, np.inf)])
-
-
 def standardise(
     features: NDArray[Any], mean: Floats, scale: Floats, scratch: Any = None
 ) -> NDArray[np.float32]:

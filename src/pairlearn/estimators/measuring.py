@@ -15,14 +15,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.base import clone
 
-from pairlearn.annotators import Annotators, findings
+from pairlearn.annotators import findings
 from pairlearn.annotators.answers import listed, named
 from pairlearn.columns import Floats, Mask
-from pairlearn.estimators.exchanged import either_way
 from pairlearn.estimators.files import log_odds
 from pairlearn.estimators.instances import doubt_of_seen
+from pairlearn.estimators.orientation import determines_side
 from pairlearn.estimators.parameters import recipe_of
-from pairlearn.estimators.population import determines_side
 from pairlearn.estimators.prediction import ScoredPairs
 from pairlearn.estimators.table import Table
 from pairlearn.evaluation import (
@@ -33,7 +32,6 @@ from pairlearn.evaluation import (
 )
 from pairlearn.evaluation.judged import Estimate
 from pairlearn.io import ItemTable, TableError
-from pairlearn.io.item_files import digest
 from pairlearn.judgements import Judgements
 from pairlearn.progress import Progress, training_bar
 from pairlearn.training import Checkpoint
@@ -45,11 +43,6 @@ if TYPE_CHECKING:
 TOO_FEW = (
     "there are too few pairs, or their items recur too often, to hold some out: judge pairs of "
     "other items, and give them to `pairlearn evaluate`"
-)
-EITHER_CLASSES = (
-    "the known classes contradict the differences, and nothing tells which of the two is right. It "
-    "is {low:.3f} to {high:.3f} if the differences are, and {least:.3f} to {most:.3f} if not: "
-    "correct what is wrong, and fit again"
 )
 NOTHING_SOFT = (
     "an accuracy takes pairs with a similarity or a difference, and none has: judge some in that "
@@ -122,25 +115,8 @@ def fit_and_measure(
             first = clone(classifier)
             measured = _measure(first, table, holdout, seed, prior, progress, checkpoints.measure)
     with training_bar("2/2 to save" if holdout else "to save") as progress:
-        fit_table(classifier, table, progress, checkpoints.fit)
-    if isinstance(measured, Measured) and classifier.contradicted_:
-        return either_way(measured.range, EITHER_CLASSES)
+        classifier.fit_table(table, progress, checkpoints.fit)
     return measured
-
-
-def fit_table(
-    classifier: PairClassifier,
-    table: Table,
-    progress: Progress | None = None,
-    checkpoint: Checkpoint | None = None,
-) -> None:
-    """Fit to a table, with callbacks beside those of the classifier."""
-    callbacks = classifier.callbacks
-    classifier.callbacks = [*(callbacks or ()), progress, checkpoint]
-    try:
-        classifier.fit(table, None)
-    finally:
-        classifier.callbacks = callbacks
 
 
 def _measure(
@@ -161,7 +137,7 @@ def _measure(
     soft = held.judged[held.judged.soft]
     if classifier.epochs != "auto":
         _train_as_long(classifier, held.training, held.training + held.dropped + len(soft))
-    fit_table(classifier, held.rest, progress, checkpoint)
+    classifier.fit_table(held.rest, progress, checkpoint)
     scored = classifier.score_pairs(soft, lambda rows: classifier.log_odds(table.features[rows]))
     # The held-out pairs may lack the statements that told the model the side.
     if scored.side is None and determines_side(table.statements):
@@ -181,9 +157,9 @@ def _measure(
 
 def _train_as_long(classifier: PairClassifier, training: int, pairs: int) -> None:
     """Train on fewer pairs for as many steps as the final fit, whose epochs have more steps."""
-    size = recipe_of(classifier, pairs, seed=0).batch_size
+    size = recipe_of(classifier, classifier.model, pairs, seed=0).batch_size
     steps = int(classifier.epochs) * -(-pairs // size)
-    classifier.set_params(batch_size=size, epochs=-(-steps // -(-training // size)))
+    classifier.set_params(training__batch_size=size, epochs=-(-steps // -(-training // size)))
 
 
 @dataclass(frozen=True)
@@ -254,7 +230,7 @@ class HeldPairs(ScoredPairs):
     def annotator_doubts(self, classifier: PairClassifier) -> list[str]:
         """Findings about the annotators, and those whom the model does not know."""
         judged = self.table
-        learnt: Annotators = getattr(classifier, "annotators_", Annotators())
+        learnt = classifier.fitted_.annotators
         known = {person.name for person in learnt.people}
         doubts = [finding.sentence for finding in findings(judged)]
         names = set() if judged.annotator is None else {*named(judged.annotator).tolist()}
@@ -287,7 +263,7 @@ class HeldPairs(ScoredPairs):
 
 def _nothing_new(classifier: PairClassifier, pairs: Path, new: Mask) -> str:
     """Why there is no accuracy, and the one that was measured when the model was fitted."""
-    match getattr(classifier, "trained_on_", None):
+    match classifier.fitted_.trained_on:
         case {"accuracy": {"value": value, "low": low, "high": high}}:
             before = (
                 f"; `pairlearn fit` measured {value:.3f} ({low:.3f} to {high:.3f}) on items that "
@@ -303,16 +279,10 @@ def _nothing_new(classifier: PairClassifier, pairs: Path, new: Mask) -> str:
 
 
 def evaluation_doubts(
-    classifier: PairClassifier, pairs: Path, evaluation: Evaluation, prior: float | None
+    classifier: PairClassifier, evaluation: Evaluation, prior: float | None
 ) -> list[str]:
     """Reasons to distrust an evaluation, beside its own warnings."""
     doubts = []
-    source = getattr(classifier, "trained_on_", None)
-    if isinstance(source, dict) and source.get("pairs_sha256") == digest(pairs):
-        doubts.append(
-            "the model was fitted to these very pairs, and does better on them than on others: "
-            "measure on pairs that were held out"
-        )
     stated: Any = classifier.target_prior
     if stated is None and classifier.prior != "estimate":
         stated = classifier.prior

@@ -8,9 +8,9 @@ propagation: Zhou et al., NeurIPS 2003). The result joins the statements as soft
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import sparse
@@ -18,21 +18,19 @@ from scipy.special import expit, logit
 
 from pairlearn.columns import Floats
 from pairlearn.estimators.completion import Targets
-from pairlearn.estimators.cross_fitting import trial
-from pairlearn.estimators.parameters import model_of
+from pairlearn.estimators.orientation import Orientation
+from pairlearn.estimators.parameters import options_of, risk_of
 from pairlearn.estimators.table import Table
 from pairlearn.judgements import Judgements
 from pairlearn.judgements.kinds import kind
-from pairlearn.judgements.kinds.base import TINY
 from pairlearn.randomness import permutation, stream
 
 if TYPE_CHECKING:
     from pairlearn.estimators.classifier import PairClassifier
 
-
+Posteriors = Callable[[Judgements, int], Floats]
+"""Trains model number k on some rows, and gives the posteriors of all instances."""
 FOLDS = 4
-FULL = 1 / 3
-"""Share of the model of all statements in the average with those of the folds."""
 NEIGHBOURS = 5
 KEPT = (0.05, 0.2, 0.5)
 """Shares of its own posterior that an item keeps in each round; the best one is chosen."""
@@ -50,48 +48,54 @@ ITEMS = 20_000
 
 
 def with_unjudged(
-    classifier: PairClassifier, table: Table, rows: Judgements, need: str, reads: Sequence[str]
+    settings: PairClassifier,
+    table: Table,
+    rows: Judgements,
+    orientation: Orientation,
+    posteriors: Posteriors,
 ) -> tuple[Judgements, int]:
     """Add rows about unjudged items to the statements; return them and the number of rows added.
 
-    A risk that `reads` certain kinds takes unjudged items without labels, if it reads them at all.
+    A risk that reads certain kinds takes unjudged items without labels, if it reads them at all.
     So do others if the prior must be stated and no statement is about a pair.
     """
-    held = need == "prior" and bool(rows.single.all())
+    reads = risk_of(settings, orientation.prior).kinds
+    held = orientation.need == "prior" and bool(rows.single.all())
     if reads or held:
         unlabelled = held or any(kind(name).implied for name in reads)
         added = Judgements.silent(table.spare) if unlabelled else None
+    elif settings.unjudged == "ignore" or options_of(settings).early_stopping:
+        added = None
     else:
-        added = soft_labels(classifier, table, rows)
+        added = soft_labels(table, rows, posteriors)
     return (rows, 0) if added is None else (Judgements.concatenate([rows, added]), len(added))
 
 
-def soft_labels(classifier: PairClassifier, table: Table, rows: Judgements) -> Judgements | None:
+def soft_labels(table: Table, rows: Judgements, posteriors: Posteriors) -> Judgements | None:
     """Soft labels of unjudged items; None if there are too few or they do not help.
 
     Models of parts of the statements give posteriors of the items. The statements that a model has
     not seen show whether its posteriors are better after propagation.
     """
-    judged = np.unique(rows.ends[rows.ends >= 0])
-    few = LEAST <= len(rows) <= MOST and len(table.spare) >= SPARE * len(judged)
-    if classifier.unjudged == "ignore" or classifier.early_stopping or not few:
+    judged = rows.used()
+    if not LEAST <= len(rows) <= MOST or len(table.spare) < SPARE * len(judged):
         return None
-    rng, seed = stream(table.seed, "neighbours"), table.seed
+    rng = stream(table.seed, "neighbours")
     chosen = table.spare[permutation(rng, len(table.spare))[:ITEMS]]
     items = np.concatenate([judged, chosen])
-    place = np.full(len(table.features), -1)
+    place = np.full(len(table.features) + 1, -1)  # the last one is that of no item
     place[items] = np.arange(len(items))
-    local = replace(rows, ends=np.where(rows.ends < 0, -1, place[rows.ends]))
+    local = replace(rows, ends=place[rows.ends])
     x = np.asarray(table.features[items], np.float64)
     graph = neighbour_graph(x.reshape(len(x), -1))
     fold = permutation(rng, len(rows)) % FOLDS
     rare = np.bincount(rows.kind)[rows.kind] < 2 * FOLDS
     fold[rare] = FOLDS  # in all trainings
-    posterior, misfit = np.zeros(len(items)), np.zeros((1 + len(KEPT), len(SHARPER)))
+    average, misfit = np.zeros(len(items)), np.zeros((1 + len(KEPT), len(SHARPER)))
     for held in range(FOLDS):
+        p = posteriors(rows[fold != held], held)[items]
+        average += p / (FOLDS + 1)
         rest, unseen = local[fold != held], local[fold == held]
-        p = _posteriors(classifier, x, rest, seed + held)
-        posterior += p / FOLDS
         propagated = [propagate(graph, rest, p, kept, without=unseen) for kept in KEPT]
         misfit += [
             [_misfit(unseen, expit(factor * logit(q))) for factor in SHARPER]
@@ -100,10 +104,10 @@ def soft_labels(classifier: PairClassifier, table: Table, rows: Judgements) -> J
     original, *smoothed = misfit.min(1)
     if original <= min(smoothed):
         return None
-    posterior += (_posteriors(classifier, x, local, seed + FOLDS) - posterior) * FULL
-    posterior = propagate(graph, local, posterior, KEPT[int(np.argmin(smoothed))])[len(judged) :]
+    average += posteriors(rows, FOLDS)[items] / (FOLDS + 1)
+    best = propagate(graph, local, average, KEPT[int(np.argmin(smoothed))])[len(judged) :]
     weight = np.full(len(chosen), WEIGHT * rows.weight.sum() / (len(chosen) / 2))
-    return Judgements.about_items("label", chosen, posterior, weight)
+    return Judgements.about_items("label", chosen, best, weight)
 
 
 def neighbour_graph(x: Floats) -> sparse.csr_array:
@@ -148,10 +152,3 @@ def _misfit(rows: Judgements, posterior: Floats) -> float:
     p = posterior[targets.items]
     stated = np.concatenate([np.concatenate(targets.ends(part, p)) for _, part in targets.parts])
     return float(((targets.complete(p)[1] - stated) ** 2).sum())
-
-
-def _posteriors(classifier: PairClassifier, x: Any, rows: Judgements, seed: int) -> Floats:
-    """Posteriors of all items by a model of some statements."""
-    model = trial(classifier, x, rows, seed, model=model_of(classifier))
-    p: Floats = np.clip(model.predict_proba(x)[:, 1].astype(np.float64), TINY, 1 - TINY)
-    return p

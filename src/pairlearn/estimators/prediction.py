@@ -11,21 +11,19 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, logit
+from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import nn
 
-from pairlearn.annotators import Annotators
 from pairlearn.columns import Floats, Indices, Mask, first_rows, refuse_huge
 from pairlearn.estimators import instances
 from pairlearn.estimators.features import FeatureStep, check_width, is_frame
-from pairlearn.estimators.parameters import flattens, is_scikit_learn
+from pairlearn.estimators.fitted import Fitted
 from pairlearn.estimators.table import read_table
 from pairlearn.evaluation import (
     AccuracyEstimate,
-    Confidence,
     Evaluation,
     LabelledItems,
     estimate_accuracy,
@@ -37,26 +35,23 @@ from pairlearn.evaluation.measures import dependent_ends, unclear_decisions
 from pairlearn.io.encoder import ItemEncoder
 from pairlearn.judgements import Judgements
 from pairlearn.labels import PairLabels
-from pairlearn.training.trainer import module_logits
 
 
 class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Prediction and evaluation; a subclass has the parameters and `fit`."""
 
-    model: Any
     majority: Literal["positive", "negative"] | None
     preprocessor: Any
     features: Any
-    classes_: NDArray[Any]
-    n_features_in_: int
-    instance_shape_: tuple[int, ...]
-    mean_: Floats
-    scale_: Floats
-    sign_: int
-    slope_: float
-    shift_: float
-    module_: nn.Module
-    estimator_: Any
+    fitted_: Fitted
+
+    def __getattr__(self, name: str) -> Any:
+        """Attributes of a fit: ``NAME_`` is what `Fitted` calls ``NAME``."""
+        fitted = vars(self).get("fitted_")
+        value = getattr(fitted, name[:-1], None) if name[-1:] == "_" else None
+        if value is None:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return value
 
     def decision_function(self, X: Any) -> Floats:
         """Log-odds of the positive class for instances (m, d, ...), or for ids (m,).
@@ -79,7 +74,7 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def log_odds(self, features: NDArray[Any]) -> Floats:
         """Log-odds for features in the order of training, without checks."""
-        return self._log_odds(self._prepared(features))
+        return self.fitted_.log_odds(self.fitted_.prepared(features))
 
     def predict_proba(self, X: Any) -> Floats:
         """Probabilities (m, 2) of the classes in the order of `classes_`."""
@@ -93,12 +88,13 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return predicted
 
     def score(
-        self, pairs: Any, labels: Any, sample_weight: Any = None, annotator: Any = None
+        self, pairs: Any, labels: Any = None, sample_weight: Any = None, annotator: Any = None
     ) -> float:
         """Accuracy as the annotator sees it, estimated on held-out pairs; higher is better.
 
         Pairs, labels, weights and annotators are as in `fit`, here and in `estimate_accuracy` and
-        `evaluate`; similarities, differences and what means the same are measured with.
+        `evaluate`, also data frames, whose scales are those of the fit; similarities, differences
+        and what means the same are measured with.
         It is the value of `estimate_accuracy`, so that cross-validation and grid search
         choose by accuracy although there are no classes. Use them with `ItemKFold` where
         items are in several pairs.
@@ -109,7 +105,7 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def estimate_accuracy(
         self,
         pairs: Any,
-        labels: Any,
+        labels: Any = None,
         sample_weight: Any = None,
         *,
         annotator: Any = None,
@@ -140,7 +136,7 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def evaluate(
         self,
         pairs: Any,
-        labels: Any,
+        labels: Any = None,
         sample_weight: Any = None,
         *,
         annotator: Any = None,
@@ -171,10 +167,10 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         A model that is there is replaced with `overwrite` only, and nothing else ever. Parameters
         are those of the fit, whatever `set_params` changed since.
         """
-        from pairlearn.estimators.model_folder import save_classifier
+        from pairlearn.estimators.model_folder import save_model
 
         check_is_fitted(self)
-        save_classifier(self, path, overwrite=overwrite)
+        save_model(self.fitted_, path, overwrite=overwrite)
 
     @classmethod
     def load(
@@ -190,10 +186,11 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         `features` is the fitted transformer, ``classifier.features_``, or the callable. The
         `preprocessor`, which is not saved either, is needed for ids only.
         """
-        from pairlearn.estimators.model_folder import load_classifier
+        from pairlearn.estimators.model_folder import load_model
 
-        loaded: Self = load_classifier(cls, path, module, features)
-        loaded.preprocessor = preprocessor
+        fitted = load_model(path, module, features)
+        loaded = cls(**fitted.parameters, preprocessor=preprocessor)
+        loaded.fitted_ = fitted
         return loaded
 
     def export_onnx(self, path: str | Path) -> float:
@@ -205,28 +202,23 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         from pairlearn.estimators.onnx_export import export_onnx
 
         check_is_fitted(self)
-        if is_scikit_learn(self.model):
+        fitted, encoder = self.fitted_, self.fitted_.encoder
+        if fitted.module is None:
             raise TypeError(
-                f"the model is a scikit-learn {type(self.model).__name__}, which skl2onnx "
+                f"the model is a scikit-learn {type(fitted.estimator).__name__}, which skl2onnx "
                 "exports; networks are exported here"
             )
-        encoder = getattr(self, "encoder_", None)
         if encoder is not None and not encoder.reads("image"):
             raise ValueError(
                 f"the model reads {encoder}, and an ONNX file takes numbers: encode the items with "
                 "encoder_, an ItemEncoder, and fit to its features, or predict with pairlearn"
             )
-        shape = self.instance_shape_
-        numbers = [np.broadcast_to(values, shape) for values in (self.mean_, self.scale_)]
-        if flattens(self):
-            shape, numbers = (math.prod(shape),), [values.ravel() for values in numbers]
+        shape = fitted.instance_shape
+        mean, scale = (np.broadcast_to(values, shape) for values in (fitted.mean, fitted.scale))
+        if fitted.flat:
+            shape, mean, scale = (math.prod(shape),), mean.ravel(), scale.ravel()
         return export_onnx(
-            self.module_,
-            path,
-            shape,
-            (numbers[0], numbers[1]),
-            self.shift_,
-            sign=self._factor,
+            fitted.module, path, shape, (mean, scale), fitted.shift, sign=fitted.factor
         )
 
     def __sklearn_tags__(self) -> Any:
@@ -242,19 +234,16 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _step(self) -> FeatureStep:
         """The fitted step that makes features of instances."""
-        fitted = getattr(self, "encoder_", None) or getattr(self, "features_", None)
-        return FeatureStep(self.features, fitted, getattr(self, "feature_names_in_", None))
+        fitted = self.fitted_
+        return FeatureStep(
+            self.features, fitted.encoder or fitted.features, fitted.feature_names_in
+        )
 
     def columns(self) -> ItemEncoder | None:
         """Columns that the classifier takes from a file; None if it was fitted without names."""
-        names = getattr(self, "feature_names_in_", None)
+        names: Any = self.fitted_.feature_names_in
         plain = None if names is None else ItemEncoder.of_numbers(names)
-        return getattr(self, "encoder_", plain)
-
-    def strange(self, features: NDArray[Any]) -> Mask:
-        """Mask (m, d) of values beyond the range of training by more than that range itself."""
-        low, high = getattr(self, "range_", (-np.inf, np.inf))  # older models have none
-        return np.asarray((features < 2 * low - high) | (features > 2 * high - low))
+        return self.fitted_.encoder or plain
 
     def _instances(self, x: Any) -> NDArray[Any]:
         """Features of instances to predict, checked against those of `fit`."""
@@ -304,27 +293,6 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         return checked
 
-    def _prepared(self, features: NDArray[Any], scratch: Path | None = None) -> NDArray[np.float32]:
-        """Standardised features in the shape that the model takes."""
-        ready = instances.standardise(features, self.mean_, self.scale_, scratch)
-        flat = flattens(self) or is_scikit_learn(self.model)
-        return ready.reshape(len(ready), -1) if flat else ready
-
-    @property
-    def _factor(self) -> float:
-        """Factor of the model's outputs; models of older versions have no slope."""
-        return self.sign_ * getattr(self, "slope_", 1.0)
-
-    def _log_odds(self, prepared: NDArray[np.float32]) -> Floats:
-        if is_scikit_learn(self.model):
-            column = list(self.estimator_.classes_).index(1)
-            p = self.estimator_.predict_proba(prepared)[:, column].astype(np.float64)
-            p = np.clip(p, 1e-12, 1 - 1e-12)  # in float32 the upper end would be 1
-            z: Floats = logit(p)
-        else:
-            z = module_logits(self.module_, prepared)
-        return self._factor * z + self.shift_
-
     def _score_held_out(
         self, pairs: Any, labels: Any, sample_weight: Any, annotator: Any
     ) -> tuple[ScoredPairs, str | None]:
@@ -337,6 +305,7 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             annotator=annotator,
             preprocessor=self.preprocessor,
             step=self._step(),
+            scales=self.fitted_.scales,
         )
         if table.features.shape[1:] != self.instance_shape_:
             raise ValueError(
@@ -358,7 +327,7 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Mask of the pairs (n, 2) of items of which none was seen in training."""
         needed, places = np.unique(ends, return_inverse=True)
         names = None if ids is None else ids[needed]
-        seen = instances.seen_items(getattr(self, "training_items_", None), features[needed], names)
+        seen = instances.seen_items(self.fitted_.training_items, features[needed], names)
         return np.asarray(~seen[places.reshape(ends.shape)].any(1))
 
     def score_pairs(self, judged: Judgements, log_odds: Callable[[Indices], Floats]) -> ScoredPairs:
@@ -366,7 +335,7 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         ``log_odds`` computes those of some items.
         """
-        annotators: Annotators = getattr(self, "annotators_", Annotators())
+        annotators = self.fitted_.annotators
         rows = annotators.correct(judged)
         if annotators.people and not any(person.informative for person in annotators.people):
             raise ValueError(
@@ -375,9 +344,9 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         needed, places = np.unique(rows.ends, return_inverse=True)
         z = log_odds(needed)[places.reshape(rows.ends.shape)]
-        known, hard = getattr(self, "confidence_", None), bool(judged.hard().mean() > 0.5)
+        hard = bool(judged.hard().mean() > 0.5)
         weight = None if (rows.weight == 1).all() else rows.weight
-        return ScoredPairs(z, rows.labels(), weight, rows.ends, self.majority, known, hard)
+        return ScoredPairs(z, rows.labels(), weight, rows.ends, self.majority, hard)
 
 
 @dataclass(frozen=True)
@@ -385,8 +354,8 @@ class ScoredPairs:
     """Log-odds ``z`` (n, 2) of both ends of pairs, beside the judgements of the same pairs.
 
     ``ends`` (n, 2) are positions of the items; without ``weight`` (n,) all pairs count alike.
-    ``side`` is the larger class, and ``known`` how confident annotators are, if the model knows it;
-    ``hard`` answers, yes or no before any correction, do not show confidence.
+    ``side`` is the larger class, if it was stated; ``hard`` answers, yes or no before any
+    correction, do not show confidence.
     """
 
     z: Floats
@@ -394,7 +363,6 @@ class ScoredPairs:
     weight: Floats | None
     ends: Indices
     side: Side | None
-    known: Confidence | None
     hard: bool
 
     @property

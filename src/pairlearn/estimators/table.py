@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -32,24 +33,19 @@ from pairlearn.estimators.instances import (
     look_up,
     read_instances,
     read_pairs,
+    standardise,
 )
-from pairlearn.estimators.population import Majority, prior_from_similarities
-from pairlearn.estimators.splits import held_out_rows, hold_out_positions, keep_whole
+from pairlearn.estimators.splits import hold_out_positions, keep_whole
 from pairlearn.io import ItemTable
 from pairlearn.judgements import Judgements, check_ends, kinds
+from pairlearn.judgements.scales import Scale
 from pairlearn.labels import PairLabels
 
-FEW = 10
-"""Statements under which there is hardly anything to learn from."""
 MOST_ONE_SIDED = 0.5
 """Weight of all known positives, in units of that of the judged rows.
 
 40 pairs of digits and 400 positives gave 0.849 without this limit, two thirds called positive,
 and 0.881 with it (one seed)."""
-
-
-class FewPairsWarning(UserWarning):
-    """There are too few judged pairs for a model to learn from."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +57,7 @@ class Table:
     the negative and the positive one. ``step`` made the features, ``ids`` (N,) are names, "" if
     unknown, and ``spare`` are instances without any statement. `fit` draws a ``seed`` where it is
     −1, and replaces ``features`` by standardised ones, in the folder ``scratch`` if they are mapped
-    from a file.
+    from a file. ``scales`` are those that answers were given on, by column.
     """
 
     features: NDArray[Any]
@@ -73,6 +69,7 @@ class Table:
     seed: int = -1
     scratch: Path | None = None
     spare: Indices = field(default_factory=lambda: np.empty(0, np.int64))
+    scales: Mapping[str, Scale] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -99,9 +96,11 @@ class Table:
         statements: Judgements,
         labelled: tuple[Judgements, NDArray[Any]] | None = None,
         groups: Judgements | None = None,
+        scales: Mapping[str, Scale] = MappingProxyType({}),
     ) -> Table:
         """Make a table of items, statements about their rows, known classes, shares of groups."""
         fields: dict[str, Any] = {"step": FeatureStep.of_items(items), "ids": items.ids}
+        fields["scales"] = scales
         labels = None
         if labelled is not None:
             labels, fields["classes"] = labelled
@@ -157,6 +156,20 @@ class Table:
         hashes = [fingerprints(self.features[p], None if ids is None else ids[p]) for p in parts]
         return np.concatenate([np.empty((0, 2), np.int64), *hashes])
 
+    def description(self) -> dict[str, Any]:
+        """What `Fitted` keeps of the instances, before they are standardised."""
+        return self.step.learnt() | {
+            "classes": self.classes,
+            "instance_shape": tuple(int(size) for size in self.features.shape[1:]),
+            "training_items": self.fingerprints(),
+            "scales": self.scales,
+        }
+
+    def standardised(self, mean: Floats, scale: Floats, *, flat: bool) -> Table:
+        """The same table with features for a model, which takes vectors if it is `flat`."""
+        ready = standardise(self.features, mean, scale, self.scratch)
+        return replace(self, features=ready.reshape(len(ready), -1) if flat else ready)
+
     def rows(self, labelled_weight: float | str) -> Judgements:
         """All statements, labels with the requested share.
 
@@ -176,13 +189,6 @@ class Table:
             known = replace(known, weight=known.weight * np.where(one_sided, min(1.0, most), 1.0))
         return Judgements.concatenate([judged, known])
 
-    def held_out(
-        self, rows: Judgements, fraction: float, seed: int
-    ) -> tuple[Judgements, Judgements | None]:
-        """Split rows into those to train on and those that early stopping looks at, if any."""
-        mask = held_out_rows(rows, fraction, seed)
-        return rows[~mask], rows[mask] or None
-
     def hold_out(self, fraction: float, seed: int) -> HeldOut | None:
         """Hold out the pairs of some items; None if nothing is left.
 
@@ -197,10 +203,6 @@ class Table:
         rest = replace(self, judged=judged[training], known=known)
         dropped = int((~training & ~held).sum())
         return HeldOut(rest, judged[held], int(training.sum()), dropped)
-
-    def prior(self, rows: Judgements, majority: Majority) -> float:
-        """Class prior implied by the similarities, given the larger class."""
-        return prior_from_similarities(rows, majority).value
 
 
 @dataclass(frozen=True)
@@ -227,15 +229,16 @@ def read_table(
     positive: Any = None,
     preprocessor: Any = None,
     step: FeatureStep | None = None,
+    scales: Mapping[str, Any] = MappingProxyType({}),
 ) -> Table:
     """Check the input of `fit`, or of an evaluation, and make a table of it."""
-    if isinstance(pairs, Table):
-        return pairs
     step = step or FeatureStep()
-    if labels is None and (isinstance(pairs, Judgements) or _names_judgements(pairs)):
+    scales = {name: Scale.of(ends) for name, ends in scales.items() if ends is not None}
+    if labels is None and (isinstance(pairs, Judgements) or names_judgements(pairs)):
         pairs, labels = None, pairs
-    if _names_judgements(labels):
-        labels = Judgements.from_frame(labels)
+    if names_judgements(labels):
+        options: Any = {f"{name}_scale": scale for name, scale in scales.items()}
+        labels = Judgements.from_frame(labels, **options)
     pairs = in_order(as_array("pairs", pairs), "left", "right")
     labels = in_order(labels, "similarity", "difference")
     if isinstance(labels, (list, tuple)) and labels and hasattr(labels[0], "concatenate"):
@@ -259,7 +262,7 @@ def read_table(
     if labelled is None:
         if positive is not None:
             raise ValueError("positive is a class of labelled, which is not given")
-        return Table.of(features, statements, step=step, ids=ids)
+        return Table.of(features, statements, step=step, ids=ids, scales=scales)
     if not isinstance(labelled, (tuple, list)) or len(labelled) != 2:
         raise ValueError("labelled must be (X, y): instances and their classes")
     x, y = labelled
@@ -278,10 +281,11 @@ def read_table(
         names = [str(whole_number(one)) for one in one_each]
         ids = np.concatenate([ids, np.asarray(names).astype(np.str_)])
     features = np.concatenate([features, instances])
-    return Table.of(features, statements, known, classes=classes, step=step, ids=ids)
+    fields: Any = {"classes": classes, "step": step, "ids": ids, "scales": scales}
+    return Table.of(features, statements, known, **fields)
 
 
-def _names_judgements(values: Any) -> bool:
+def names_judgements(values: Any) -> bool:
     """Whether an object is a data frame, or a mapping, with the columns of judged pairs."""
     if isinstance(values, Mapping):
         return {"left", "right"} < values.keys()

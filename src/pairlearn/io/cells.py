@@ -48,7 +48,6 @@ _EXPECTED = {"id": "integers or text", "number": "numbers", "word": "text", "tex
 NUMBER = re.compile(
     r"[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|inf(inity)?)", re.ASCII | re.IGNORECASE
 )
-THOUSANDS = re.compile(r"[+-]?[1-9][0-9]{0,2}(,[0-9]{3})+", re.ASCII)
 PIXELS = (3, 32, 32)
 """Colours, height and width to which images are resized."""
 MOST_CATEGORIES = 50
@@ -58,7 +57,6 @@ _NOTATIONS = {
     "numbers": re.compile(r"[$€£¥]?\s*[+-]?[0-9][0-9.,'\s]*[%$€£¥]?"),
 }
 """Numbers and dates written for people: 1,5 and 30%, 31.12.2024 and 12/31/2024."""
-_FILE_NAME = re.compile(r".+\.(png|jpe?g|gif|bmp|tiff?|webp|txt|md)", re.IGNORECASE)
 UNNAMED = re.compile(r"|Unnamed: \d+|__index_level_\d+__")
 """Names of columns without one, such as the index of a data frame that was written with it."""
 _ID_NAME = re.compile(r"(^|[^a-z])(uu|gu)?id$|[a-z]I[dD]$")
@@ -228,8 +226,6 @@ def _not_a_number(name: str, text: str) -> str:
         return f"{name} is {quote(text)}, not a finite number"
     point = text.replace(",", ".").replace("\N{MINUS SIGN}", "-")
     hint = f": write {point}" if NUMBER.fullmatch(point) else ""
-    if THOUSANDS.fullmatch(text):
-        hint = ": write it without a comma"
     if (column := column_of_word(text.lower(), name)) is not None:
         hint = f": put words into a column {column!r}"
     return f"{name} is {quote(text)}, not a number{hint}"
@@ -345,7 +341,7 @@ class ColumnChoice:
         Raises TableError, which names every column that cannot be used.
         """
         kinds: dict[str, ColumnKind] = {}
-        unusable, left_out, notes = {}, [], []
+        unusable, left_out = {}, []
         for name, column in cells.items():
             if column.null_count == len(column):
                 left_out.append(f"column {quote(name)} is empty, and left out")
@@ -359,16 +355,11 @@ class ColumnChoice:
                 left_out.append(f"column {quote(name)} has one value, and is left out")
                 continue
             kinds[name] = kind
-            if kind == "number" and name not in self.kinds and _counts_rows(column):
-                notes.append(
-                    f"column {quote(name)} counts the rows, and is learnt from as a number: "
-                    "leave it out if it only names them"
-                )
         if unusable:
             raise UnusableColumns(unusable)
         if not kinds:
             raise TableError(f"no features: {'; '.join(left_out)}")
-        return kinds, tuple(left_out + notes)
+        return kinds, tuple(left_out)
 
 
 def no_name(name: str) -> str:
@@ -386,28 +377,18 @@ class UnusableColumns(TableError):
 
     def __init__(self, unusable: Mapping[str, str]) -> None:
         self.names = [*unusable]
-        reasons = "; ".join(f"{quote(name)} {reason}" for name, reason in unusable.items())
-        self.reasons, self.them = reasons, "it" if len(unusable) == 1 else "them"
-        named, first = shlex.quote(",".join(self.names)), self.names[0]
-        # Text works for any column; a column that is written unreadably must be written anew.
-        other = (
-            ""
-            if ": write them as" in unusable[first]
-            else (
-                f", or say what {quote(first)} holds "
-                f"(kinds=, or --kinds {shlex.quote(f'{first}:number')}; or text)"
-            )
-        )
+        self.reasons = "; ".join(f"{quote(name)} {reason}" for name, reason in unusable.items())
+        named, kind = shlex.quote(",".join(self.names)), shlex.quote(f"{self.names[0]}:text")
         super().__init__(
-            f"cannot be learnt from: {reasons}. Drop {self.them} "
-            f"(ignore=, or --ignore {named}){other}"
+            f"cannot be learnt from: {self.reasons}. Correct this, leave columns out (ignore=, or "
+            f"--ignore {named}), or say what they hold (kinds=, or --kinds {kind})"
         )
 
     def in_frame(self) -> TableError:
         """The error for a data frame, which has no such options."""
         return TableError(
-            f"cannot be learnt from: {self.reasons}. Drop {self.them}, as in "
-            f"drop(columns={self.names}), or turn {self.them} into numbers"
+            f"cannot be learnt from: {self.reasons}. Correct this, or drop columns, as in "
+            f"drop(columns={self.names})"
         )
 
 
@@ -432,8 +413,6 @@ def find_kind(name: str, column: Any) -> ColumnKind:
     if not numeric:
         words = [word for cell in column.drop_null().to_pylist() if (word := cell.strip())]
         kind = _kind_of_words(words)
-        if distinct and kind == "category" and all(map(_FILE_NAME.fullmatch, words)):
-            raise ValueError("holds names of files: give their folder in place of the table")
     if distinct and (kind == "category" or (kind == "number" and _ID_NAME.search(name))):
         raise ValueError("has another value in every row, as an id has")
     return kind
@@ -464,15 +443,6 @@ def _kind_of_words(words: Sequence[str]) -> ColumnKind:
     if phrases and len(distinct) > min(len(words) // 2, MOST_CATEGORIES):
         return "text"
     return "category"
-
-
-def _counts_rows(column: Any) -> bool:
-    """Whether each number is one more than the last."""
-    try:
-        numbers = read_cells("", "number", column).astype(np.float64)
-    except RowError:
-        return False
-    return len(numbers) > 20 and bool((np.diff(numbers) == 1).all())
 
 
 def _count(column: Any) -> int:

@@ -15,7 +15,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.columns import TableError, as_ids, check_unique, locate_errors, quote
+from pairlearn.columns import (
+    TableError,
+    as_ids,
+    check_integer,
+    check_unique,
+    locate_errors,
+    quote,
+)
 from pairlearn.extras import missing_extra
 from pairlearn.io.cells import (
     PIXELS,
@@ -41,7 +48,6 @@ def read_items(
     ids: PathLike | None = None,
     *,
     columns: ColumnChoice | ItemEncoder | None = None,
-    mapped: bool = False,
 ) -> ItemTable:
     r"""Read a table of items.
 
@@ -59,8 +65,6 @@ def read_items(
     columns : ColumnChoice or ItemEncoder, optional
         Which columns to use and what they hold; or the encoder of a model, for the same
         features as in training. Other columns are then left out with a note.
-    mapped : bool, default False
-        Leave the features of a ``.npy`` file in the file, after checking them.
 
     Raises
     ------
@@ -79,7 +83,7 @@ def read_items(
     path, ids = Path(path), None if ids is None else Path(ids)
     source = _open_items(path, ids)
     if source is None:
-        items = _read_npy(path, ids, mapped=mapped)
+        items = _join_items(list(_npy_batches(path, ids)))
     elif isinstance(columns, ItemEncoder):
         items = _join_items(list(_encoded_batches(source, columns)))
     else:
@@ -119,7 +123,7 @@ def iter_items(
     ...     [items.ids for items in iter_items(f"{folder}/x.npy", rows=2)]
     [array([0, 1]), array([2])]
     """
-    check_rows(rows)
+    check_integer("rows", rows, 1)
     path, ids = Path(path), None if ids is None else Path(ids)
     source = _open_items(path, ids)
     if source is None:
@@ -127,12 +131,6 @@ def iter_items(
     source.scan_ids()
     encoder = columns or ItemEncoder.of_numbers(_feature_names(source))
     return rechunk(_encoded_batches(source, encoder), rows)
-
-
-def check_rows(rows: int) -> None:
-    """Check the number of rows in a batch."""
-    if rows < 1:
-        raise ValueError(f"rows must be at least 1; got {rows}")
 
 
 def rechunk(parts: Iterator[ItemTable], rows: int) -> Iterator[ItemTable]:
@@ -277,15 +275,6 @@ _NPY_ERRORS = (
 """What numpy raises on damaged files, whose header it parses as Python."""
 
 
-def _read_npy(path: Path, ids: Path | None, *, mapped: bool) -> ItemTable:
-    parts = _npy_batches(path, ids)
-    if not mapped:
-        return _join_items(list(parts))
-    items = _join_items([part.like(part.ids, part.features[:0]) for part in parts])
-    items.features = np.load(path, mmap_mode="r")
-    return items
-
-
 def _npy_batches(path: Path, ids: Path | None) -> Iterator[ItemTable]:
     """Yield the rows of a feature matrix (m, d) in an NPY file, with their ids."""
     features = _map_npy(path, "features have shape (m, d)", 2, "features are numbers", "fiub")
@@ -347,10 +336,9 @@ class FolderSource(Source):
         images, texts = (list_files(path, SUFFIXES[kind]) for kind in ("image", "text"))
         if len(images) == len(texts):
             suffixes = ", ".join(sum(SUFFIXES.values(), ()))
-            problem = f"neither texts nor images ({suffixes})"
-            if texts:
-                problem = "as many texts as images: move one sort elsewhere"
-            raise TableError(f"{path} is a folder with {problem}")
+            both = "as many texts as images: move one sort elsewhere"
+            neither = f"neither texts nor images ({suffixes})"
+            raise TableError(f"{path} is a folder with {both if texts else neither}")
         # A few texts beside images describe them, and the other way round.
         self.kind: ColumnKind = "image" if len(images) > len(texts) else "text"
         self._files = images if self.kind == "image" else texts

@@ -573,32 +573,6 @@ class Judgements:
             columns if self.annotator is None else columns | {"annotator": self.annotator[firsts]}
         )
 
-    def as_comparisons(self) -> tuple[Judgements, int]:
-        """Read differences as preferences; also count those of 0, which prefer neither.
-
-        A similarity beside a difference stays as a statement of its own.
-
-        Examples
-        --------
-        >>> table = Judgements.from_pairs([[0, 1], [1, 2]], [[0.9, 0.1], [np.nan, 0]])
-        >>> table.as_comparisons()
-        (Judgements(n=2, similarity=1, preference=1), 1)
-        """
-        columns = {"similarity": self.answers()[:, 0], "preference": np.sign(self.answers()[:, 1])}
-        columns["preference"][columns["preference"] == 0] = np.nan
-        differ = self.fills("difference")
-        read = self._from_numbers(
-            self.ends[differ],
-            {name: column[differ] for name, column in columns.items()},
-            self.weight[differ],
-            None if self.annotator is None else self.annotator[differ],
-            self.ids,
-        )
-        if not len(read) and differ.all():
-            raise ValueError("every difference is 0: read as comparisons, they say nothing")
-        parts = [part for part in (self[~differ], read) if len(part)]
-        return Judgements.concatenate(parts), int((self.v[differ] == 0).sum())
-
     def scaled(self, factor: float) -> Judgements:
         """The same rows with weights multiplied by a factor."""
         return replace(self, weight=self.weight * factor)

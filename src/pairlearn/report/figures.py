@@ -8,7 +8,6 @@ import re
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -47,16 +46,6 @@ def styled(purpose: str) -> Iterator[None]:
         raise missing_extra("plot", "matplotlib", purpose) from None
     with matplotlib.rc_context(STYLE):
         yield
-
-
-@dataclass(frozen=True)
-class PageFigure:
-    """A figure of a page, with its caption; filters show and hide it by ``facets``."""
-
-    title: str
-    svg: Markup
-    note: str = ""
-    facets: Mapping[str, str] = field(default_factory=dict)
 
 
 def draw(

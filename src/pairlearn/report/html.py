@@ -26,9 +26,6 @@ from pairlearn.style import FAMILIES, method_style
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
 """Content security policy: the browser loads nothing from outside the page."""
 
-STEPS = (0.002, 0.006, 0.015)
-"""Differences, as shown, from which on a cell has the first, second and third tint."""
-
 # Not allowed in HTML: control characters but tab and newline, and lone surrogates.
 _FORBIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 
@@ -94,17 +91,6 @@ def mark_code(text: str) -> Markup:
     return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
 
 
-def spread(mean: float, std: float) -> str:
-    """A mean with its standard deviation.
-
-    Examples
-    --------
-    >>> spread(0.978, 0.0021)
-    '0.978 ± 0.002'
-    """
-    return f"{mean:.3f} ± {std:.3f}"
-
-
 def signed(value: float, digits: int = 3) -> str:
     """A difference with its sign, a real minus and no negative zero.
 
@@ -127,7 +113,8 @@ def percent(share: float) -> str:
     """
     if math.isnan(share):
         return "–"
-    return f"{share:.1%}" if 0 < share < 0.015 or 0.985 < share < 1 else f"{share:.0%}"
+    near_an_end = 0 < share < 1 and round(100 * share) in (0, 1, 99, 100)
+    return f"{share:.1%}" if near_an_end else f"{share:.0%}"
 
 
 def number_cell(value: float, text: str = "{:g}") -> TableCell:
@@ -135,18 +122,6 @@ def number_cell(value: float, text: str = "{:g}") -> TableCell:
     if math.isnan(value):
         return TableCell("–")
     return TableCell(text.format(value).replace("-", "−"), value)
-
-
-def difference_cell(difference: float | None) -> TableCell:
-    """A difference with its sign, an arrow and a tint: colour is never the only sign."""
-    if difference is None:
-        return TableCell("–")
-    shown = float(f"{abs(difference):.3f}")
-    size = sum(shown >= step for step in STEPS)
-    if not size:
-        return TableCell(signed(difference), difference, "diff")
-    side, arrow = ("above", "▲") if difference > 0 else ("below", "▼")
-    return TableCell(f"{signed(difference)} {arrow}", difference, f"diff {side}-{size}")
 
 
 def _interval(estimate: Any) -> str:

@@ -53,11 +53,6 @@ class Disagreement:
     answers: tuple[float, float]
     model: tuple[float, float]
 
-    @property
-    def said(self) -> tuple[float, float]:
-        """The old name of `answers`."""
-        return self.answers
-
 
 @dataclass(frozen=True)
 class Measured:
@@ -194,7 +189,7 @@ def _disagreements(table: Judgements, both: Floats) -> tuple[Disagreement, ...]:
 def _facts(classifier: PairClassifier) -> dict[str, str]:
     model, origin = classifier.model, "estimated" if classifier.prior == "estimate" else "stated"
     facts = {
-        "Risk": f"{classifier.risk}, correction {classifier.correction}",
+        "Risk": str(classifier.risk),
         "Model": model if isinstance(model, str) else type(model).__name__,
         "Features of an item": f"{classifier.n_features_in_:,}",
         "Share of positives in training": f"{classifier.prior_:.3f} ({origin})",

@@ -97,7 +97,11 @@ class Column:
         if array.dtype.kind in "UO":
             words = array if array.dtype.kind == "U" else np.array([*map(self._word, array)], "U")
             cells, expected = np.char.strip(words), f"{', '.join(self.words)} or nothing"
+            values = [*self.named, 0] if self.signed else [*self.named]
             number_of: dict[Any, float] = {"": np.nan, **self.words}
+            for value in values:  # as numbers are written
+                number = np.nan if self.signed and not value else value
+                number_of |= {f"{value:g}": number, f"{value:.1f}": number}
         elif array.dtype.kind in "iuf":
             listed = ", ".join(f"{value:g} ({word})" for value, word in self.named.items())
             cells, expected = array, f"{listed} or {0 if self.signed else 'NaN'}"

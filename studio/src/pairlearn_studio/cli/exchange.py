@@ -5,11 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from pairlearn.cli.command import Command, Output, counted, new_app
 from pairlearn.cli.options import (
-    DifferenceMeans,
     DifferenceScale,
     Force,
     Json,
@@ -137,7 +134,6 @@ def import_(
     ] = None,
     similarity_scale: SimilarityScale = None,
     difference_scale: DifferenceScale = None,
-    difference_means: DifferenceMeans = None,
     as_json: Json = False,
 ) -> Output:
     """Import judgements made elsewhere: all of a file or nothing.
@@ -152,7 +148,7 @@ def import_(
     """  # noqa: D301
     from pairlearn_studio.exchange import import_judgements
 
-    reading = Reading(similarity_scale, difference_scale, difference_means)
+    reading = Reading(similarity_scale, difference_scale)
     with opened(project) as store, in_file(file):
         rows, left_out = _read(file, annotator, reading)
         count = import_judgements(store, rows)
@@ -271,10 +267,7 @@ def _read(
     from pairlearn_studio.label_studio import read_label_studio
 
     if file.suffix.lower() == ".json":
-        if annotator is not None or reading != Reading():
+        if annotator is not None or reading.scales:
             raise ValueError("a Label Studio export names its annotators, and has no scales")
         return read_label_studio(file)
-    table = reading.checked(file, noisy=False)
-    for note in reading.notes:
-        typer.echo(f"note: {note}", err=True)
-    return judgements_of(table, annotator), {}
+    return judgements_of(reading.checked(file, noisy=False), annotator), {}

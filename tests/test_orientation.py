@@ -11,8 +11,8 @@ from sklearn.datasets import load_digits
 
 from model_folders import answer
 from pairlearn import Judgements, PairClassifier, PairLabels
-from pairlearn.estimators import KnownClassesWarning, PriorMismatchWarning, cross_fitting
-from pairlearn.estimators.population import guiding_prior, larger_class
+from pairlearn.estimators import learning
+from pairlearn.estimators.orientation import guiding_prior, larger_class
 from pairlearn.evaluation import estimate_accuracy
 from pairlearn.io import ItemTable, write_items, write_pairs
 from pairlearn.risks import PairLikelihood
@@ -37,13 +37,10 @@ def linear(**options: object) -> PairClassifier:
     return PairClassifier(model="linear", epochs=30, random_state=0, **options)
 
 
-def test_classes_that_contradict_the_differences() -> None:
+def test_the_positive_class_is_named() -> None:
     x, r = items(0.0)
     labels = PairLabels.from_posteriors(*r[ENDS].T)
     y = np.where(r[:30] > 0.5, 1, -1)
-    with pytest.warns(KnownClassesWarning, match="Either the positive class .* is the other one"):
-        linear().fit(x[ENDS], labels, labelled=(x[:30], -y))
-    linear().fit(x[ENDS], labels, labelled=(x[:30], y))  # and no warning
     names = np.where(y > 0, "bad", "good")
     with pytest.raises(ValueError, match="say which one is positive, as in positive='good'"):
         linear().fit(x[ENDS], labels, labelled=(x[:30], names))
@@ -53,13 +50,6 @@ def test_classes_that_contradict_the_differences() -> None:
     for wrong, labelled in (("worse", (x[:30], names)), ("bad", None)):
         with pytest.raises(ValueError, match=r"class worse is neither|positive is a class"):
             linear().fit(x[ENDS], labels, labelled=labelled, positive=wrong)
-
-
-def test_a_majority_that_the_similarities_do_not_support() -> None:
-    x, r = items(0.0)
-    labels = PairLabels(PairLabels.from_posteriors(*r[ENDS].T).similarity, None)
-    with pytest.warns(PriorMismatchWarning, match="it may be a coin toss"):
-        linear(majority="negative").fit(x[ENDS], labels)
 
 
 @pytest.mark.parametrize("stated_by", ["majority", "labels"])
@@ -172,7 +162,7 @@ def accuracy(seed: int) -> float:
     even, odd = (rng.permutation(np.flatnonzero(positive == one)) for one in (True, False))
     ends = rng.permutation(np.concatenate([even[:20], odd[:180]])).reshape(-1, 2)
     labels = PairLabels.from_posteriors(*np.where(positive, 0.98, 0.02)[ends].T)
-    model = PairClassifier(model="mlp", epochs=60, random_state=seed, device="cpu")
+    model = PairClassifier(model="mlp", epochs=60, random_state=seed)
     right = (model.fit(x[ends], labels.to_array()).predict(x) > 0) == positive
     return 0.1 * float(right[positive].mean()) + 0.9 * float(right[~positive].mean())
 
@@ -181,5 +171,5 @@ def test_few_pairs_far_from_one_half_are_not_learnt_reflected(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     assert accuracy(seed=2) > 0.9
-    monkeypatch.setattr(cross_fitting, "guiding_prior", lambda *_: None)
+    monkeypatch.setattr(learning, "guiding_prior", lambda *_: None)
     assert accuracy(seed=2) < 0.4, "what guidance is for"

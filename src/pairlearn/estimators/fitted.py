@@ -1,0 +1,94 @@
+"""What a fit learns: one immutable value."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, logit
+from torch import nn
+
+from pairlearn.annotators import Annotators
+from pairlearn.columns import Floats, Indices
+from pairlearn.estimators.instances import standardise
+from pairlearn.io.encoder import ItemEncoder
+from pairlearn.judgements.kinds.base import TINY
+from pairlearn.judgements.scales import Scale
+from pairlearn.training.trainer import module_logits
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Scorer:
+    """A trained network or scikit-learn classifier, whose output z becomes log-odds.
+
+    They are ``sign`` · ``slope`` · z + ``shift``. ``n_iter`` is the epoch of the final weights.
+    """
+
+    module: nn.Module | None = None
+    estimator: Any = None
+    sign: int = 1
+    slope: float = 1.0
+    shift: float = 0.0
+    n_iter: int = 0
+    history: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def factor(self) -> float:
+        """Factor of the outputs."""
+        return self.sign * self.slope
+
+    def log_odds(self, prepared: NDArray[np.float32]) -> Floats:
+        """Log-odds of standardised instances in the shape that the model takes."""
+        if self.module is not None:
+            z = module_logits(self.module, prepared)
+        else:
+            column = list(self.estimator.classes_).index(1)
+            p = self.estimator.predict_proba(prepared)[:, column].astype(np.float64)
+            z = np.asarray(logit(np.clip(p, 1e-12, 1 - 1e-12)))  # in float32 that would be 1
+        return self.factor * z + self.shift
+
+    def posteriors(self, prepared: NDArray[np.float32]) -> Floats:
+        """Probabilities of the positive class, neither 0 nor 1."""
+        return np.asarray(np.clip(expit(self.log_odds(prepared)), TINY, 1 - TINY))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Fitted(Scorer):
+    """All that `PairClassifier` has learnt, as its attributes with "_" describe it.
+
+    ``flat`` models take instances as vectors; ``parameters`` are those of the fit, without data
+    and code; ``scales`` those that answers were given on; ``trained_on`` is for files and notes
+    about them, which the command line adds.
+    """
+
+    model: Any
+    parameters: Mapping[str, Any]
+    classes: NDArray[Any]
+    instance_shape: tuple[int, ...]
+    mean: Floats
+    scale: Floats
+    flat: bool
+    prior: float
+    training_items: Indices
+    annotators: Annotators
+    feature_names_in: NDArray[Any] | None = None
+    encoder: ItemEncoder | None = None
+    features: Any = None
+    unjudged: int = 0
+    scales: Mapping[str, Scale] = field(default_factory=dict)
+    trained_on: Mapping[str, Any] | None = None
+
+    @property
+    def n_features_in(self) -> int:
+        """Features of one instance, or columns of a data frame."""
+        return math.prod(self.instance_shape) if self.encoder is None else len(self.encoder.columns)
+
+    def prepared(self, features: NDArray[Any], scratch: Path | None = None) -> NDArray[np.float32]:
+        """Standardised features in the shape that the model takes."""
+        ready = standardise(features, self.mean, self.scale, scratch)
+        return ready.reshape(len(ready), -1) if self.flat else ready

@@ -1,0 +1,372 @@
+"""Learning: from a table of instances and statements to one fitted value.
+
+`learn` is the line that a fit follows: standardise, learn the annotators, choose a model, orient,
+train, shift. `train_model` is the one function that trains a model to keep, a trial, or a model of
+a fold.
+
+A network memorises hard answers: its decisions get a little worse, and its probabilities far
+too sure. So a trial holds out a fifth of the rows, to choose the epoch at which to stop
+and the factor of the log-odds. The epoch maximises their likelihood at the best factor:
+networks become too sure long before their decisions suffer.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from scipy.special import logit
+
+from pairlearn.annotators import AnnotatorFinding, Annotators, findings
+from pairlearn.annotators.answers import Answers
+from pairlearn.columns import Floats
+from pairlearn.estimators.completion import complete_and_fit
+from pairlearn.estimators.fitted import Fitted, Scorer
+from pairlearn.estimators.neighbours import with_unjudged
+from pairlearn.estimators.orientation import (
+    Orientation,
+    guiding_prior,
+    mean_posterior,
+    solve_shift,
+)
+from pairlearn.estimators.parameters import (
+    MODEL_OF,
+    NETWORK,
+    flattens,
+    is_scikit_learn,
+    kept_parameters,
+    make_module,
+    needs_prior,
+    options_of,
+    recipe_of,
+    risk_of,
+)
+from pairlearn.estimators.splits import held_out_rows
+from pairlearn.estimators.table import Table
+from pairlearn.judgements import Judgements
+from pairlearn.training import Checkpoint
+from pairlearn.training.learner import Recipe
+from pairlearn.training.loop import Callback, Report, Until, is_guided, refuse_divergence
+from pairlearn.training.trainer import Trained, train
+
+if TYPE_CHECKING:
+    from pairlearn.estimators.classifier import PairClassifier
+
+FEW = 400
+"""Rows from which on the network is trained: with 300 pairs it was at most 0.003 behind the linear
+model on six data sets, and up to 0.16 ahead (`bench/speed/model_choice.py`)."""
+RANKED = 0.99
+"""Share of the answers that a linear score must rank: less than 0.01 is left to gain then."""
+PENALTIES = np.geomspace(1e-4, 1e2, 25)
+"""Penalties of the ridge regression, in units of the mean squared gap of two items."""
+SHARE = 0.2
+"""Share of the epochs that networks of a fold train for: more would memorise their pairs."""
+SCORER = "mlp-small"
+"""Network of the folds that annotators are learnt with: as good there, at a third of the time."""
+LEAST_ANSWERED = 20
+"""Pairs that learning about annotators needs."""
+SCORER_FOLDS = 3
+"""Folds that annotators are learnt with: four trainings with the last one."""
+FEW_ANSWERS = 10
+"""Answers from which on somebody counts as one of several annotators, and a model is chosen."""
+INFEASIBLE = 0.02
+"""Share of answers that no posteriors give from which on a single annotator is learnt: the answers
+of an ideal one have none, and those of one in fifty at random more."""
+TRIAL_SHARE = 0.2
+"""Share of hard answers that the trial holds out, as `fit_and_measure` does."""
+STOPPING_SHARE = 0.1
+"""Share of the rows that early stopping holds out, as in scikit-learn's networks."""
+EARLIEST = 1 / 6
+"""Share of the epochs before which the trial does not stop: few rows would choose by chance."""
+LEAST_TRIED = 50
+"""Hard answers that a trial needs, so that it holds out ten."""
+SLOPES = tuple(float(k) for k in np.geomspace(0.05, 1.5, 18))
+"""Candidate factors of log-odds that were learnt from hard answers."""
+
+
+def learn(
+    settings: PairClassifier,
+    table: Table,
+    callbacks: Sequence[Callback] = (),
+    checkpoint: Checkpoint | None = None,
+) -> Fitted:
+    """Learn from a table, by the parameters of a `PairClassifier`."""
+    weight, seed, model = table.item_weight(), table.seed, settings.model
+    if model == "auto":
+        models = [MODEL_OF[kind] for kind in MODEL_OF if table.step.reads(kind)]
+        model = models[0] if models else NETWORK
+    flat = flattens(model)
+    mean, scale = table.scale(weight, normed=flat and isinstance(model, str))
+    found = table.description() | {"mean": mean, "scale": scale, "flat": flat}
+    table = table.standardised(mean, scale, flat=flat)
+    features = table.features
+    table, annotators = learn_annotators(settings, table, model)
+    rows = table.rows(options_of(settings).labelled_weight)
+    if settings.model == "auto" and model == NETWORK:
+        model = choose_model(settings, features, rows)
+    orientation = Orientation.of(settings, features, rows, seed)
+
+    def posteriors(part: Judgements, number: int) -> Floats:
+        scorer = trial(settings, features, part, orientation, model, seed + number)
+        return scorer.posteriors(features)
+
+    rows, unjudged = with_unjudged(settings, table, rows, orientation, posteriors)
+    slope, until = try_epochs(settings, features, rows, orientation, model, seed)
+    scorer = train_model(
+        settings, features, rows, orientation, model, seed, weight=weight, slope=slope,
+        callbacks=[*callbacks, *until], checkpoint=checkpoint,
+    )  # fmt: skip
+    z = scorer.log_odds(features) - scorer.shift
+    prior, target, own = orientation.prior, settings.target_prior, settings.annotator_prior
+    if target is not None:
+        shift = solve_shift(z, weight, target) if own is None else logit(target) - logit(own)
+        scorer = replace(scorer, shift=float(shift))
+    if prior is None or not needs_prior(settings.risk):
+        prior = mean_posterior(z, weight)
+    found |= {"prior": prior, "annotators": annotators, "unjudged": unjudged}
+    return Fitted(**vars(scorer), model=model, parameters=kept_parameters(settings), **found)
+
+
+def train_model(
+    settings: PairClassifier,
+    features: Any,
+    rows: Judgements,
+    orientation: Orientation,
+    model: Any,
+    seed: int,
+    *,
+    share: float = 1.0,
+    weight: Floats | None = None,
+    slope: float = 1.0,
+    callbacks: Sequence[Callback] = (),
+    checkpoint: Checkpoint | None = None,
+) -> Scorer:
+    """Train a model on rows for a share of the epochs, and turn it as the orientation says.
+
+    ``weight`` (N,) is that of each instance in the mean posterior, ``slope`` the factor of the
+    log-odds.
+    """
+    if is_scikit_learn(model):
+        estimator, rounds = complete_and_fit(
+            model, features, rows,
+            prior=orientation.prior, majority=orientation.larger, random_state=seed,
+        )  # fmt: skip
+        history = [asdict(record) for record in rounds]
+        scorer = Scorer(estimator=estimator, history=history, n_iter=len(rounds))
+    else:
+        packed, held_out = rows.packed(seed), None
+        if options_of(settings).early_stopping:
+            apart = held_out_rows(packed, STOPPING_SHARE, seed)
+            packed, held_out = packed[~apart], packed[apart] or None
+        trained = train_network(
+            settings, features, packed, orientation, model,
+            recipe_of(settings, model, len(packed), seed, share),
+            held_out=held_out, callbacks=callbacks, checkpoint=checkpoint,
+        )  # fmt: skip
+        scorer = Scorer(
+            module=trained.module, sign=trained.sign, slope=slope,
+            n_iter=trained.epoch, history=trained.history,
+        )  # fmt: skip
+    if orientation.need == "nothing":
+        return scorer
+    z = scorer.log_odds(features)
+    weight = rows.item_weight(len(features)) if weight is None else weight
+    if orientation.need == "prior":
+        return replace(scorer, shift=solve_shift(z, weight, orientation.stated))
+    mirrored = (mean_posterior(z, weight) > 0.5) != (orientation.larger == "positive")
+    return replace(scorer, sign=-scorer.sign) if mirrored else scorer
+
+
+def train_network(
+    settings: PairClassifier,
+    features: Any,
+    rows: Judgements,
+    orientation: Orientation,
+    model: Any,
+    recipe: Recipe,
+    *,
+    callbacks: Sequence[Callback] = (),
+    **options: Any,
+) -> Trained:
+    """Train a module on packed rows, guided to the side that the differences imply."""
+    risk, seed = risk_of(settings, orientation.prior), recipe.seed
+    # Risks without a prior fit the reflected solution as well.
+    guided = not risk.needs_prior and is_guided(recipe.epochs)
+    with torch.random.fork_rng(devices=[]):  # dropout of a module draws on the global one
+        torch.manual_seed(seed)
+        return train(
+            features,
+            rows,
+            risk,
+            make_module(model, features.shape[1:], seed),
+            recipe,
+            held_prior=orientation.stated if orientation.need == "prior" else None,
+            guiding_prior=guiding_prior(features, rows, seed) if guided else None,
+            callbacks=[Report(refuse_divergence), *callbacks],
+            **options,
+        )
+
+
+def trial(
+    settings: PairClassifier,
+    features: Any,
+    rows: Judgements,
+    orientation: Orientation,
+    model: Any,
+    seed: int,
+    share: float = 1.0,
+) -> Scorer:
+    """A model of a part of the rows, without the warnings that the one to keep gives."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return train_model(settings, features, rows, orientation, model, seed, share=share)
+
+
+def try_epochs(
+    settings: PairClassifier,
+    features: Any,
+    rows: Judgements,
+    orientation: Orientation,
+    model: Any,
+    seed: int,
+) -> tuple[float, list[Callback]]:
+    """The factor of the log-odds, and what stops the training, by a trial on hard answers.
+
+    Without a trial they are 1 and nothing: where answers are soft or few, annotators are ideal, the
+    risk has a prior, or the number of epochs is not automatic.
+    """
+    rows = rows.packed(seed)
+    by_hand = settings.epochs != "auto" or options_of(settings).early_stopping
+    ideal = settings.annotators == "ideal" or needs_prior(settings.risk)
+    few = len(rows) < LEAST_TRIED or float(rows.hard().mean()) <= 0.9
+    if by_hand or ideal or few or is_scikit_learn(model):
+        return 1.0, []
+    apart = held_out_rows(rows, TRIAL_SHARE, seed)
+    recipe = recipe_of(settings, model, len(rows), seed)
+    longer = replace(recipe, patience=max(recipe.patience, recipe.epochs // 2))
+    options: Any = {"held_out": rows[apart] or None, "slopes": SLOPES, "earliest": EARLIEST}
+    found = train_network(settings, features, rows[~apart], orientation, model, longer, **options)
+    return found.slope, [Until(found.epoch)]
+
+
+def choose_model(settings: PairClassifier, features: Any, rows: Judgements) -> str:
+    """Choose "linear" where a linear score ranks nearly all of few judged pairs, else the network.
+
+    The score is that of a ridge regression of the differences, judged on pairs left out. Without
+    one it is the network: with many rows, with epochs, learning rate or batch size chosen by hand,
+    and with hardly any differences. On six data sets with 40 to 300 pairs and annotators made from
+    the features, with private knowledge, and both, the accuracy is 0.0026, 0.0094 and 0.0026 below
+    the better of the two models on average; always the network, 0.0018, 0.0094 and 0.0031.
+    """
+    options = options_of(settings)
+    by_hand = (settings.epochs, options.learning_rate, options.batch_size)
+    judged = rows[rows.has("difference") & (rows.weight > 0)]
+    if by_hand != ("auto",) * 3 or len(rows) >= FEW or len(judged) < FEW_ANSWERS:
+        return NETWORK
+    left, right = (features[end].reshape(len(judged), -1) for end in judged.ends.T)
+    agreement = linear_agreement(np.asarray(right - left, np.float64), judged.v, judged.weight)
+    return "linear" if agreement >= RANKED else NETWORK
+
+
+def linear_agreement(gaps: Floats, difference: Floats, weight: Floats) -> float:
+    """Weighted share of the differences whose sign a ridge regression on the other pairs predicts.
+
+    ``gaps`` (n, d) are the features of the right item less those of the left. With the Gram matrix
+    K and α = (K + λI)⁻¹c, the residual of a pair that is left out is α_i / (K + λI)⁻¹_ii; the
+    penalty λ is the one with the least mean square of these.
+
+    Examples
+    --------
+    >>> x = np.random.default_rng(0).normal(size=(50, 3))
+    >>> linear_agreement(x, np.tanh(x[:, 0]), np.ones(50)) > 0.99
+    True
+    """
+    gram = gaps @ gaps.T
+    values, vectors = np.linalg.eigh(gram)
+    target, best = vectors.T @ difference, (np.inf, difference)
+    for penalty in float(np.trace(gram)) / len(gram) * PENALTIES:
+        inverse = 1 / (values.clip(0) + penalty + 1e-12)
+        residual = (vectors @ (inverse * target)) / (np.square(vectors) @ inverse)
+        best = min(best, (float(weight @ residual**2), residual), key=lambda found: found[0])
+    right = np.sign(difference - best[1]) == np.sign(difference)
+    counts = weight * np.abs(difference)
+    return float(counts @ right / max(counts.sum(), 1e-12))
+
+
+class AnnotatorsWarning(UserWarning):
+    """A finding about annotators, which changes nothing in the fit."""
+
+    def __init__(self, finding: AnnotatorFinding) -> None:
+        self.finding = finding
+        super().__init__(finding.sentence)
+
+
+def learn_annotators(
+    settings: PairClassifier, table: Table, model: Any
+) -> tuple[Table, Annotators]:
+    """A table with one corrected statement per pair, and how each annotator answers.
+
+    Where annotators are taken as ideal, there are no people, and no answer is corrected: where the
+    settings say so, and with "auto" where the table gives no `reason_to_learn`. Otherwise the
+    annotators are learnt from the answers alone, models of parts of the corrected pairs give
+    log-odds of the others, and the annotators are learnt with these.
+    """
+    if settings.annotators == "ideal":
+        return table, Annotators()
+    judged, answers = table.judged, Answers.of(table.judged)
+    wanted = settings.annotators == "learn" or reason_to_learn(answers)
+    if len(answers.ends) < LEAST_ANSWERED or not wanted:
+        _warn(findings(judged))
+        return table, Annotators()
+    first = Annotators.learn(judged, seed=table.seed)
+    corrected = replace(table, judged=first.correct(judged))
+    log_odds = answers.of_rows(
+        judged, _scores_of_folds(settings, corrected, model, len(answers.ends))
+    )
+    annotators = Annotators.learn(judged, log_odds, seed=table.seed)
+    _warn(findings(judged, log_odds))
+    return replace(table, judged=annotators.correct(judged, log_odds)), annotators
+
+
+def reason_to_learn(answers: Answers) -> str | None:
+    """Why annotators should not be taken as ideal, if there is a reason.
+
+    There is one where several people answer, or where no two posteriors give the answers: leans and
+    guesses make such answers (`bench/speed/annotators.py`). There is none where noise was added to
+    the answers, which training corrects for if its mean is zero, nor where most rows have one of
+    the two answers: that hardly tells a lean from the truth.
+    """
+    if not len(answers) or np.isnan(answers.values).any(1).mean() > 0.5 or answers.beyond:
+        return None
+    if sum(len(rows) >= FEW_ANSWERS for rows in answers.each) > 1:
+        return f"{len(answers.names)} annotators"
+    off = 1 - float(answers.feasible().mean())
+    if off > INFEASIBLE:
+        return f"{off:.0%} of the answers are such that no two posteriors give them"
+    return None
+
+
+def _warn(found: Sequence[AnnotatorFinding]) -> None:
+    for finding in found:
+        warnings.warn(AnnotatorsWarning(finding), stacklevel=6)
+
+
+def _scores_of_folds(settings: PairClassifier, table: Table, model: Any, pairs: int) -> Floats:
+    """Log-odds (P, 2) of the pairs, the first statements, by models that did not see them."""
+    features, seed = table.features, table.seed
+    rows = table.rows(options_of(settings).labelled_weight)
+    orientation = Orientation.of(settings, features, rows, seed)
+    fold = np.full(len(rows), -1)  # statements about single items are in all trainings
+    fold[:pairs] = np.random.default_rng(seed).permutation(pairs) % SCORER_FOLDS
+    scorer = SCORER if model in ("mlp", "mlp-bn") else model
+    scores = np.empty((pairs, 2))
+    for held in range(SCORER_FOLDS):
+        part = rows[fold != held]
+        found = trial(settings, features, part, orientation, scorer, seed + held, SHARE)
+        at = np.flatnonzero(fold == held)
+        scores[at] = found.log_odds(features[rows.ends[at].ravel()]).reshape(-1, 2)
+    return scores

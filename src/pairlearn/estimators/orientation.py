@@ -1,0 +1,297 @@
+"""What a table fixes: the level, the side, and so which class is which.
+
+Statements may leave open how frequent the classes are (the level), or which of the two is the
+positive one (the side). Then the user must say. `Orientation` decides it once for a fit, and
+everything else asks it.
+
+**Guidance.** Similarity and difference do not change when both posteriors are reflected,
+(r, r') ↔ (1 − r', 1 − r). At a prior far from ½ most pairs are of one class, and their reflections
+of the other: a model can start on the wrong side and stay there, or learn all pairs of one class
+reflected. The loss hardly shows it, and nearly every prediction is wrong: on Optdigits at π₊ = 0.1,
+with 100 pairs, in half of the trainings of "mlp".
+
+Differences determine the side. Let g be a linear score that predicts them, c ≈ g(x') − g(x). Then
+
+    M = Σ(1 − s)(g + g')/2 / Σ(1 − s)     is half way between the classes' mean scores,
+    ḡ = mean of (g + g')/2                is π₊ of the way,
+
+and the positive class is the larger one where ḡ > M; the similarities show how much larger. In the
+first quarter of the epochs mean(p) is drawn to that prior, by KL(π ‖ mean p) with a weight that
+falls from one to zero.
+
+**Shift.** An annotator judges by the class prior of the population they have in mind. A classifier
+that is used at another prior π shifts its log-odds by δ = logit π − logit π_a from the annotator's
+prior π_a; where that is unknown, δ solves mean σ(z + δ) = π on the training instances.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.special import expit, logit
+
+from pairlearn.columns import Floats
+from pairlearn.estimators.parameters import needs_prior, risk_of
+from pairlearn.evaluation.judged import Estimate
+from pairlearn.evaluation.ranking import against_classes, linear_scores, reversed_share
+from pairlearn.judgements import Judgements
+from pairlearn.judgements.kinds import kind
+from pairlearn.prior import PriorEstimate, estimate_prior
+from pairlearn.randomness import permutation, stream
+from pairlearn.risks import Risk
+
+if TYPE_CHECKING:
+    from pairlearn.estimators.classifier import PairClassifier
+    from pairlearn.estimators.prediction import ScoredPairs
+
+Majority = Literal["positive", "negative"]
+Need = Literal["nothing", "majority", "prior"]
+ROWS = 4096
+"""Rows for guidance: more do not change which class is larger."""
+FOLDS = 10
+"""Folds of the linear score, each fitted to nine tenths of the rows."""
+UNEVEN = 0.6
+"""Share of the larger class below which hardly any training ends reflected
+(`bench/results/mirrored.py`)."""
+CLEAR = 1.5
+"""Least distance from chance that is believed, in standard errors: by chance, one in fifteen."""
+EITHER_WAY = (
+    "it is {low:.3f} to {high:.3f}, or {least:.3f} to {most:.3f} if these judgements have the "
+    "classes exchanged: see the warnings"
+)
+AGAINST_MODEL = (
+    "the known classes contradict the model: it takes an item called negative for the more "
+    "positive one in {share:.0%} of the couples. Either the positive class (positive=, or "
+    "--positive) is the other one, or the model was fitted to differences with left and right "
+    "exchanged"
+)
+AGAINST_DIFFERENCES = (
+    "the known classes contradict the differences: by these, an item called negative is the "
+    "more positive one in {share:.0%} of the couples. Either the positive class "
+    "(positive=, or --positive) is the other one, or differences are above 0 where the left "
+    "item is the more positive one: then change their sign"
+)
+NOT_CORRECTED = ". The classes do not correct the confidence of these judgements"
+
+
+@dataclass(frozen=True)
+class Orientation:
+    """What the statements leave open, and what settles it.
+
+    ``need`` is what the statements do not determine; ``prior`` the class prior that a risk or the
+    table needs, stated or estimated; ``larger`` the larger class, if it was stated.
+    """
+
+    need: Need
+    prior: float | None
+    larger: Majority | None
+
+    @property
+    def stated(self) -> float:
+        """The prior, where it is needed."""
+        assert self.prior is not None
+        return self.prior
+
+    @classmethod
+    def of(cls, settings: PairClassifier, features: Any, rows: Judgements, seed: int) -> Self:
+        """Decide for a table; ValueError if something must be stated and is not."""
+        prior = None if settings.prior == "estimate" else float(settings.prior)
+        affine, rows = needs_prior(settings.risk), rows.packed(seed)
+        need, larger = required_parameter(rows, affine), stated_majority(prior, settings.majority)
+        check_stated(need, rows, prior, larger)
+        if prior is None and affine and isinstance(settings.risk, Risk):
+            prior = float(settings.risk.prior)  # type: ignore[arg-type]
+        elif prior is None and affine:
+            side = larger or likelier_majority(features, rows, seed, settings.risk)
+            prior = prior_from_similarities(rows, side).value
+        # A risk of its own kinds reads the prior with every row.
+        return cls("nothing" if risk_of(settings, prior).kinds else need, prior, larger)
+
+
+def required_parameter(rows: Judgements, prior_known: bool) -> Need:
+    """Which parameter the user must state because the statements do not determine it.
+
+    Similarities are the same with the classes exchanged, so alone they need the majority;
+    differences and preferences leave an additive constant open, so alone they need the prior. Risks
+    with a prior read similarities and differences with it, which settles both.
+    """
+    fixed = frozenset().union(*(kind(name).fixes(prior_known) for name in rows.kinds()))
+    return "prior" if "level" not in fixed else "nothing" if "side" in fixed else "majority"
+
+
+def determines_side(rows: Judgements) -> bool:
+    """Whether statements show which class is which; shares of groups that are all near ½ do not."""
+    groups = rows.joint & rows.single
+    if np.ptp([0.5, *np.unique(rows.u[groups])]) < UNEVEN - 0.5:
+        rows = rows[~groups]
+    return any("side" in kind(name).fixes(prior_known=False) for name in rows.kinds())
+
+
+def stated_majority(prior: float | None, majority: Majority | None) -> Majority | None:
+    """The larger class, if stated by name or by the prior."""
+    if majority is None and prior is not None and prior != 0.5:
+        return "positive" if prior > 0.5 else "negative"
+    return majority
+
+
+def check_stated(
+    need: Need, rows: Judgements, prior: float | None, majority: Majority | None
+) -> None:
+    """Raise if the required parameter is missing."""
+    kinds = " and ".join(str(kind(name)) for name in rows.kinds())
+    if need == "majority" and stated_majority(prior, majority) is None:
+        raise ValueError(
+            f"labels have {kinds} alone, which are the same with the two classes exchanged: "
+            "state the larger class (majority=, or --majority), or give some differences, "
+            "preferences or labelled instances"
+        )
+    if need == "prior" and prior is None:
+        raise ValueError(
+            f"labels have {kinds} alone, which do not tell how frequent the classes are: state "
+            "the share of the positive class (prior=, or --prior), or give some similarities or "
+            "labelled instances"
+        )
+
+
+def solve_shift(logits: Floats, weight: Floats, prior: float) -> float:
+    """Solve mean σ(z + δ) = π over weighted instances for δ."""
+
+    def excess(shift: float) -> float:
+        return mean_posterior(logits + shift, weight) - prior
+
+    # With every logit above (below) that of the prior, the mean is above (below) it.
+    low, high = logit(prior) - logits.max() - 1e-3, logit(prior) - logits.min() + 1e-3
+    return float(brentq(excess, low, high, xtol=1e-9))
+
+
+def mean_posterior(logits: Floats, weight: Floats) -> float:
+    """Mean σ(z) over weighted instances."""
+    return float(np.average(expit(logits), weights=weight))
+
+
+def prior_from_similarities(
+    rows: Judgements, majority: Majority, confidence: float = 0.95
+) -> PriorEstimate:
+    """Class prior implied by the similarities of a table."""
+    similar = rows.has("similarity")
+    if not similar.any():
+        raise ValueError(
+            "the class prior is estimated from similarities, and labels have none: state it "
+            "(prior=, or --prior), or use the risk 'likelihood'"
+        )
+    # Pairs that share an instance are dependent, which widens the interval; an instance paired
+    # with itself has no such account.
+    ends = rows.ends[similar]
+    recur = len(np.unique(ends)) < ends.size and bool((ends[:, 0] != ends[:, 1]).all())
+    weight = rows.weight[similar]
+    return estimate_prior(
+        rows.u[similar],
+        majority,
+        confidence=confidence,
+        weight=None if (weight == weight[0]).all() else weight,
+        items=ends if recur else None,
+    )
+
+
+def guiding_prior(features: Any, rows: Judgements, seed: int) -> float | None:
+    """Class prior to which the first epochs are drawn; None if unneeded or unclear."""
+    similar = rows[rows.has("similarity")]
+    if len(similar) < 2:
+        return None
+    larger = estimate_prior(similar.u, "positive", weight=similar.weight).value
+    if larger < UNEVEN:
+        return None
+    side = larger_class(features, rows, seed)
+    return None if side is None else larger if side == "positive" else 1 - larger
+
+
+def larger_class(features: Any, rows: Judgements, seed: int = 0) -> Majority | None:
+    """The larger class by differences and similarities together; None if unclear."""
+    apart, side = _separation(features, rows, seed)
+    if min(apart, abs(side)) < CLEAR:
+        return None
+    return "positive" if side > 0 else "negative"
+
+
+def likelier_majority(features: Any, rows: Judgements, seed: int, risk: Any) -> Majority:
+    """The larger class as far as the statements show it; ValueError if they do not."""
+    if required_parameter(rows, prior_known=False) == "majority":
+        raise ValueError(
+            f"risk {str(risk)!r} needs the class prior, and similarities alone give it up to an "
+            "exchange of the classes: state the larger class (majority=, or --majority) or the "
+            "prior (prior=, or --prior)"
+        )
+    return "positive" if _separation(features, rows, seed)[1] > 0 else "negative"
+
+
+def _separation(features: Any, rows: Judgements, seed: int) -> tuple[float, float]:
+    """How clearly a linear score separates the classes, and says that positives are more frequent.
+
+    Both are in standard errors. The score is fitted to differences, to preferences as ±1, and to
+    the classes of the two items in a packed row.
+    """
+    difference = np.select(
+        [rows.has("difference"), rows.of("preference"), rows.of("label", "confidence")],
+        [rows.v, rows.u, rows.v - rows.u],
+        default=np.nan,
+    )
+    used = np.flatnonzero(~np.isnan(difference) | rows.has("similarity"))
+    used = used[permutation(stream(seed, "guidance"), len(used))[:ROWS]]
+    rows, difference = rows[used], difference[used]
+    telling, alike = ~np.isnan(difference), rows.has("similarity")
+    if telling.sum() < FOLDS or not alike.any():
+        return 0.0, 0.0
+    # Scores are those of a ridge regression fitted to other rows.
+    c, fitted = np.nan_to_num(difference), rows.weight * telling
+    g, g_prime = linear_scores(features, rows.ends, c, fitted, FOLDS, ROWS).T
+    weight, different = rows.weight * alike / (rows.weight @ alike), 1 - rows.u
+    share = float(weight @ different)
+    if share <= 0:
+        return 0.0, 0.0
+    # `apart` is μ₊ − μ₋, which shows whether the score separates the classes; `side` is ḡ − M.
+    scored, told = c * (g_prime - g), fitted / fitted.sum()
+    apart = float(told @ scored) / share
+    middle = (g + g_prime) / 2
+    centred = middle - float(weight @ (different * middle)) / share
+    side = float(weight @ centred)
+    return (
+        _in_errors(apart, told, (scored - apart * different) / share),
+        _in_errors(side, weight, centred * (1 - different / share) - side),
+    )
+
+
+def _in_errors(value: float, weight: Floats, added: Floats) -> float:
+    """A weighted mean in units of its standard error, from the contribution of each row."""
+    error = float(np.sqrt(np.square(weight * added).sum()))
+    return value / error if error > 0 else 0.0
+
+
+def either_way(accuracy: Estimate) -> str:
+    """An accuracy, and what it is if the classes are exchanged."""
+    low, high = accuracy.low, accuracy.high
+    return EITHER_WAY.format(low=low, high=high, least=1 - high, most=1 - low)
+
+
+def class_doubts(scored: ScoredPairs, classes: Floats) -> tuple[list[str], list[str]]:
+    """What known classes (n, 2) of the ends of pairs contradict: their differences, and the model.
+
+    Classes are NaN where unknown.
+    """
+    items, first = np.unique(scored.ends, return_index=True)
+    of_items, z = classes.ravel()[first], scored.z.ravel()[first]
+    told = ~np.isnan(of_items)
+    # Similar items are those with similar log-odds, whatever the features are.
+    numbered = np.searchsorted(items, scored.ends)
+    judged = Judgements.from_pairs(numbered, scored.labels)
+    known = Judgements.about_items("label", np.flatnonzero(told), of_items[told])
+    against = against_classes(Judgements.concatenate([judged, known]), z[:, None])
+    share = reversed_share(z[told], of_items[told] > 0.5)
+    return (
+        []
+        if against is None
+        else [f"{AGAINST_DIFFERENCES.format(share=against)}. {NOT_CORRECTED}"],
+        [] if share is None else [f"{AGAINST_MODEL.format(share=share)}. {NOT_CORRECTED}"],
+    )
