@@ -251,7 +251,7 @@ def test_features_far_from_zero_keep_their_precision(tmp_path: Path) -> None:
     x = 1e6 + np.round(2 * rng.normal(size=(300, 2, 2))) / 2
     r = 1 / (1 + np.exp(-2 * (x[:, :, 0] - 1e6 - 0.3)))
     labels = np.stack([r.prod(1) + (1 - r).prod(1), r[:, 1] - r[:, 0]], 1)
-    classifier = PairClassifier(model="linear", epochs=10, learning_rate=0.02, random_state=0)
+    classifier = PairClassifier(model="linear", epochs=10, random_state=0)
     classifier.fit(x, labels)
     classifier.export_onnx(tmp_path / "model.onnx")
     instances = x.reshape(-1, 2)

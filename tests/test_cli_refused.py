@@ -168,11 +168,6 @@ GIVEN = [
         BOTH + "1,2,1.5,0\n2,3,0.5,0\n",
     ),
     (EVALUATE, ": no column 'right'", "left,similarity\n1,0.5\n"),
-    (
-        f"{EVALUATE} --labelled known.csv",
-        "are not in these pairs. Give classes of items that are in these pairs and",
-        BOTH + "1,2,1,0\n" * 9,
-    ),
     (KNOWN, "{}: no column 'class'; the columns are 'id', 'kind'", "id,kind\n1,a\n"),
     (KNOWN, "{} has a header but no rows", "id,class\n"),
     (KNOWN, "{}, row 2: id 'x' is not among the items", "id,class\n1,a\nx,b\n"),

@@ -1,5 +1,4 @@
 import json
-import random
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, get_args
@@ -16,9 +15,9 @@ PUBLISHED = {(c.dataset, c.prior, c.method): c.mean for c in published_accuracy(
 
 
 def accuracy(run: Run) -> float:
-    """The published accuracy, a little off; for our own methods a high one."""
+    """The published accuracy, a little above or below; for our own methods a high one."""
     published = PUBLISHED.get((run.dataset, run.prior, Method.parse(run.method)), 0.999)
-    return published + 1e-4 * random.Random(run.key()).random()
+    return published + (1e-4 if run.seed % 2 else -1e-4)
 
 
 @pytest.fixture
@@ -204,7 +203,7 @@ def test_compare_passes_on_the_published_numbers_and_fails_with_exit_code_one(
     call("run", *MNIST)
     done = call("compare", "accuracy")
     assert done.exit_code == 0, done.output
-    assert "Within tolerance, ABS and supervised: 16 of 16 cells" in done.output
+    assert "Within tolerance, ABS and supervised: 17 of 17 cells" in done.output
     assert "Published cells without runs of ours: 315" in done.output
     data = json.loads(call("compare", "accuracy", "--json").output)
     assert (data["ok"], len(data["cells"])) == (True, 45)

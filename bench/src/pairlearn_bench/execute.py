@@ -209,8 +209,7 @@ def _train_fleets(
     `joblib.parallel_config` chooses another backend, such as that of a Ray or Dask cluster.
     """
     backend, configured = get_active_backend()
-    wanted = workers or (configured if configured != 1 else os.cpu_count() or 1)
-    count = min(len(fleets), wanted)
+    count = min(len(fleets), workers or configured or os.cpu_count() or 1)
     if count == 1:
         for fleet in fleets:
             yield train(fleet, progress=partial(after_epoch, fleet))

@@ -32,7 +32,7 @@ from pairlearn.judgements.kinds import Column, Kind, code, register_kind
 from pairlearn.risks import Risk
 
 RIVALS = {"mcl": "same", "glws-similarity": "scored", "glws-difference": "directed"}
-"""The statements that each reads, a key of :data:`pairlearn_bench.statements.STATEMENTS`."""
+"""The statements that each reads, a key of `STATEMENTS`."""
 
 
 class Scored(Kind):
@@ -59,6 +59,10 @@ class Scored(Kind):
             (2 * (equal + towards * left) + step + left / total) / 3,
             (2 * (equal + towards * right) + step + right / total) / 3,
         )
+
+    def simulate(self, r: Any, q: Any, rng: np.random.Generator) -> Any:
+        """The scores of the exact difference."""
+        return np.stack([np.maximum(r - q, 0), np.maximum(q - r, 0)], 1)
 
 
 _TINY = 1e-12  # no division by zero where the model excludes what was answered
