@@ -155,7 +155,7 @@ at prior .2
 
 docs/guides/prior.md: in {n[noisy]} cells, by {by[noisy]}
 
-docs/protocol.md: {n[same]} accuracy cells do ({share[same]:.1%})
+docs/research/protocol.md: {n[same]} accuracy cells do ({share[same]:.1%})
 
 bench/results/README.md: | accuracy | {n[same]} ({share[same]:.1%}) |
 

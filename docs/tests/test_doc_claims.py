@@ -96,7 +96,7 @@ def test_the_two_test_subsets(accuracy):
         (row["dataset"], row["prior"], row["risk"], row["gamma"], row["correction"]): row
         for row in rows_of(PUBLISHED / "accuracy.csv")
     }
-    heading, *rows = table_with("protocol.md", "paper − stratified")
+    heading, *rows = table_with("research/protocol.md", "paper − stratified")
     assert len(rows) == 12
     for name, prior, told, *cells in rows:
         dataset, method = name.split(", ")
@@ -196,7 +196,7 @@ def test_copies_in_the_published_noise_tables():
         assert table[0.01] == table[0.0]
         assert table[0.1] == table[0.05]
     assert (cells, 2 * len(tables)) == (600, 240)
-    assert "240 of 600" in (DOCS / "protocol.md").read_text(encoding="utf-8")
+    assert "240 of 600" in (DOCS / "research/protocol.md").read_text(encoding="utf-8")
 
 
 def test_variances_of_the_members():
