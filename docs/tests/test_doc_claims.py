@@ -117,7 +117,7 @@ def test_noise():
         and row["test_subset"] == "stratified"
         and float(row["prior_factor"]) == 1
     }
-    heading, *rows = next(t for t in tables_of("guides/noise.md") if "Letter" in t[0])
+    heading, *rows = next(t for t in tables_of("guides/choosing.md") if "σ" in t[1][0])
     assert len(rows) == 4
     for name, *cells in rows:
         method, sigma = name.split(", σ = ")
