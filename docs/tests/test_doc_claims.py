@@ -259,6 +259,31 @@ def test_numbers_that_are_links_are_those_of_the_place():
         assert number_ == linked_number(text, place), (page.name, number_, target, place)
 
 
+def test_the_numbers_of_the_readme():
+    """Its table is that of the results, and its first story the one that the tutorial tells."""
+    measured = (PAPER / "siblings.md").read_text(encoding="utf-8")
+    rows = {
+        "**pairlearn**": "Likelihood-soft",
+        "labels": "Likelihood-label",
+        "soft labels": "Likelihood-confidence",
+        "PU learning (`nnpu-relu`)": "nnPU-ReLU",
+        "preferences": "Likelihood-comparison",
+    }
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    stated = [[cell.strip() for cell in line.split("|")[1:-1]] for line in readme.splitlines()]
+    stated = [cells for cells in stated if cells and cells[0] in rows]
+    assert len(stated) == len(rows)
+    for name, *_, few, some, many in stated:
+        for count, cell in zip(("100", "300", "1,000"), (few, some, many), strict=True):
+            assert cell == linked_number(measured, f"{rows[name]}: {count} answers"), name
+    words = r"between (0\.\d{3}) and (1\.\d{3}); the classifier is right for (\d+) of (\d+) new"
+    low, high, right, new = re.search(words, " ".join(readme.split())).groups()
+    tutorial = (DOCS / "tutorial.md").read_text(encoding="utf-8")
+    evaluated = tutorial.partition("pairlearn evaluate")[2]
+    assert f"The model is right for {low} to {high} of new items" in evaluated
+    assert f"{right} of {new} right" in tutorial
+
+
 def test_links_between_files_lead_somewhere():
     for page in (
         *ROOT.glob("*.md"),
@@ -342,7 +367,7 @@ def test_annotators_corrected_and_not():
         *("ideal", "a fifth random", "leaning to same", "leaning left", "three, mixed"),
         *("careful, constant, random", "two of four careful"),
     )
-    _, *rows = table_with("guides/disagree.md", "drawn set: ideal")
+    _, *rows = table_with("guides/disagree.md", "simulated set: ideal")
     for crowd, (_, *cells) in zip(crowds, rows, strict=True):
         for data, first in (("soft", 0), ("letter", 3)):
             lines = measured.split(f"\n{data}, 2,000 pairs")[1].splitlines()
