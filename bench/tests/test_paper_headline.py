@@ -136,11 +136,6 @@ def plain(text: str) -> str:
 
 
 QUOTED = """
-README.md: at or above it in {n[labels]} cells, with margins from {labels.least:.3f} to
-{labels.most:+.3f}
-
-README.md: by {second:.3f} and {first:.3f}
-
 docs/guides/choosing.md: at or above it in {n[labels]} cells, with margins from {labels.least:.3f}
 to {labels.most:+.3f}
 
