@@ -202,9 +202,8 @@ def test_rows_that_say_too_little_are_left_out(made: Any, tmp_path: Path) -> Non
     write_pairs(table, tmp_path / "pairs.csv")
     result = measures(folder, pairs=tmp_path / "pairs.csv")
     assert (result["n"], result["ignored"]) == (350, 50)
-    more = ("--labelled", folder / "truth.csv")  # for which one judgement is too little
-    result = measures(folder, *more, pairs=tmp_path / "pairs.csv")
-    assert (result["n"], result["ignored"]) == (300, 100)
+    result = measures(folder, "--labelled", folder / "truth.csv", pairs=tmp_path / "pairs.csv")
+    assert (result["n"], result["ignored"]) == (350, 50)
 
 
 def test_same_and_different_are_similarities(made: Any, tmp_path: Path) -> None:
@@ -282,3 +281,29 @@ def test_compare_prints_a_table_of_preferences_and_missing_answers_too(tmp_path:
         "best: linear",
     ):
         assert part in text
+
+
+def test_same_with_preferences_is_measured(made: Any, tmp_path: Path) -> None:
+    """Preferences told the model which class is which; the answers alone do not."""
+    folder, simulation, classifier = made
+    rng, rows = np.random.default_rng(0), ["left,right,same,preference"]
+    r = simulation.posterior[pair_ids(simulation.pairs)]
+    drawn = rng.random(r.shape) < r
+    ids = zip(simulation.pairs.left, simulation.pairs.right, drawn, strict=True)
+    for left, right, (one, other) in ids:
+        side = "" if one == other else "right" if other else "left"
+        rows.append(f"{left},{right},{'same' if one == other else 'different'},{side}")
+    (tmp_path / "same.csv").write_text("\n".join(rows))
+    accuracy = measures(folder, pairs=tmp_path / "same.csv")["accuracy"]
+    positive = probability(classifier, simulation.items.features) > 0.5
+    assert accuracy["low"] < np.mean(positive == simulation.positive) <= accuracy["high"]
+    assert accuracy["low"] > 0.5
+
+
+def test_rare_classes_are_not_taken_for_frequent_ones(made: Any) -> None:
+    """Decisions that are nearly all negative do not tell the classes apart; the model does."""
+    folder, simulation, _ = made
+    accuracy = measures(folder, "--threshold", 0.9999999)["accuracy"]
+    negative = 1 - np.mean(simulation.positive)
+    assert accuracy["low"] > 0.5
+    assert accuracy["low"] < negative < accuracy["high"]

@@ -99,7 +99,7 @@ REFUSED = [
     (f"{FIT} --annotator-prior 0.5", "annotator_prior is the prior to shift from, and needs"),
     (
         f"{FIT} --learning-rate=-1",
-        "'learning_rate' parameter of PairClassifier must be",
+        "'learning_rate' parameter of TrainingOptions must be",
     ),
     (f"{FIT} --risk guess", "risk 'guess' is unknown"),
     (f"{FIT} --risk supervised", "risk 'supervised' reads classes, not judgements"),

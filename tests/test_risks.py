@@ -224,6 +224,23 @@ def test_correction_applies_to_each_partial_risk() -> None:
         assert float(correct(torch.tensor(parts), steps).sum()) == pytest.approx(expected)
 
 
+def test_ascent_minimises_the_negative_risk_alone() -> None:
+    """Algorithm 1 of nnPU: a step up the negative partial risk, else the whole risk."""
+    both = torch.tensor([0.7, -0.2], requires_grad=True)
+    for slope in (math.inf, torch.tensor([math.inf])):
+        correct(both, slope).sum().backward()
+        assert both.grad is not None and both.grad.tolist() == [0.0, -1.0]
+        both.grad = None
+    whole = correct(torch.tensor([[0.7, 0.2], [0.7, -0.2]]), torch.tensor([math.inf]))
+    assert whole.tolist() == [[pytest.approx(0.7), pytest.approx(0.2)], [0, pytest.approx(0.2)]]
+    # In a fleet each member has its own slope.
+    slopes = torch.tensor([[math.inf], [1.0]])
+    assert correct(torch.tensor([[0.7, -0.2]] * 2), slopes).sum(-1).tolist() == pytest.approx(
+        [0.2, 0.9]
+    )
+    assert str(make_risk("nnpu-ascent", prior=0.3)) == "nnpu-ascent"
+
+
 def test_moments_can_be_averaged_before_the_correction() -> None:
     g = torch.Generator().manual_seed(0)
     z, z_prime = torch.randn(2, 60, generator=g)

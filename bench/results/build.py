@@ -18,10 +18,13 @@ from pathlib import Path
 from statistics import fmean, pstdev
 from typing import Any
 
+import fair
+
 from pairlearn.cli import app
-from pairlearn_bench import GRIDS, TABLES, Record, RunStore, headline_counts
+from pairlearn_bench import GRIDS, TABLES, Record, RunStore, Tally, headline_counts
 from pairlearn_bench.cells import PUBLISHED, Cell, format_cell, summarize, table_order
 from pairlearn_bench.headline import Line, summarize_grid
+from pairlearn_bench.reproduction import GROUPS
 from pairlearn_bench.runs import CORRECTIONS, Method, Run
 from pairlearn_bench.store import read_records, read_sources
 from pairlearn_bench.tables import aligned
@@ -69,6 +72,11 @@ def main() -> None:
     cifar10()
     counts = pairlearn("bench", "headline", f"--results={RESULTS}")
     (RESULTS / "headline.txt").write_text(counts, encoding="utf-8")
+    entries = sorted(map(str, (RESULTS.parent / "predictions").glob("*.parquet")))
+    options = f"--tasks={RESULTS / 'tasks.parquet'}", f"--out={RESULTS / 'leaderboard.md'}"
+    pairlearn("bench", "score", *entries, *options)
+    fair.table(None)
+    fair.calibrated(None)
     pages = {
         "README.md": [leaderboard()],
         "cifar10/README.md": [other_priors(), published_images(), noise(), gamma(), limited()],
@@ -140,20 +148,24 @@ def published_images() -> str:
     header = ["prior", "method", "published", *(w for t in titles for w in (t, "tolerance"))]
     tallies = headline_counts("accuracy", records)
     counts = [
-        f"{title} {tally.holds} of {tally.cells}"
+        f"{title}: {within(tallies, f'cifar10-{network}-')}."
         for network, title in zip(networks, titles, strict=True)
-        for tally in [tallies[f"cifar10-{network}-reproduced"]]
     ]
-    return f"{aligned(header, rows)}\n\nCells within tolerance: {', '.join(counts)}."
+    return f"{aligned(header, rows)}\n\nCells within tolerance. {' '.join(counts)}"
+
+
+def within(tallies: dict[str, Tally], prefix: str) -> str:
+    """How many cells of each group are within tolerance."""
+    found = {title: tallies.get(f"{prefix}{name}") for name, title in GROUPS.items()}
+    return ", ".join(f"{title} {t.holds} of {t.cells}" for title, t in found.items() if t)
 
 
 def noise() -> str:
     """CIFAR-10 as published, with wrong priors and noise."""
     grid, records = "robustness", read_records(RESULTS / "cifar10" / "published-noise.parquet")
     table = by_correction(grid, records, lambda c: (c.config.prior_factor, c.config.label_noise))
-    tallies = headline_counts(grid, records)
-    (tally,) = [t for name, t in tallies.items() if name.endswith("reproduced")]
-    counts = f"Cells within tolerance: {tally.holds} of {tally.cells}, copies left out."
+    counts = within(headline_counts(grid, records), "cifar10-resnet32-40-epochs-")
+    counts = f"Cells within tolerance, copies left out: {counts}."
     return f"{aligned(['ε', 'σ', *table[0]], table[1:])}\n\n{counts}"
 
 

@@ -37,15 +37,16 @@ def test_a_prior_that_the_likelihood_does_not_take_makes_no_cells() -> None:
     for factor, rival in ((0.8, 0.90), (0.9, 0.97), (1.0, 0.95), (1.1, 0.90), (1.2, 0.90)):
         for noise in (0.0, 0.01, 0.05, 0.1, 0.5):
             fields = {"prior_factor": factor, "label_noise": noise}
-            runs += accurate("likelihood-abs", 0.96, 0.96, **fields)
-            runs += accurate("sconfconfdiff-abs", rival, rival, **fields)
+            runs += accurate("likelihood-abs", 0.96, 0.96, 0.96, **fields)
+            runs += accurate("sconfconfdiff-abs", rival, rival, rival, **fields)
     counts = headline_counts("robustness", runs)
     # Published numbers at σ = 0.01 and 0.1 are copies; ours were all run.
     assert (counts["published"].cells, counts["own"].cells) == (3, 5)
     assert counts["reproduced"].cells == 15
     # The best published of the fifteen at σ = 0.5 is 0.977, at ε = 1.2.
     assert dict(counts["published"].margins)["MNIST at 0.2, σ = 0.5"] == pytest.approx(-0.017)
-    assert (counts["own"].holds, counts["own"].most) == (0, pytest.approx(-0.01))
+    assert counts["own"].most == pytest.approx(-0.01)
+    assert (counts["own"].holds, len(counts["own"].losses)) == (0, 5)
     assert all("ε" not in name for name, _ in counts["own"].losses)
 
 
@@ -68,26 +69,13 @@ def test_cifar10_counts_on_published_images_only_and_by_itself() -> None:
     )
     tallies = {name.removeprefix(before): (t.holds, t.cells) for name, t in counts.items()}
     assert tallies == {
-        "reproduced": (1, 2),
-        "corrected": (1, 2),
-        "guided-published": (1, 1),
+        "reproduced": (0, 2),
         "guided-mirrored": (1, 1),
-        **{f"guided-{n}": (0, 1) for n in ("ceiling", "own", "supervised", "annotator")},
+        **{f"guided-{n}": (0, 1) for n in ("published", "own", "supervised", "annotator")},
     }
-
-
-def test_all_cells_together_have_cifar10_as_published_after_the_epochs_of_the_paper() -> None:
-    # Published at 0.2: MNIST supervised 0.990, SconfConfDiff-Unbiased 0.894; CIFAR-10 0.895.
-    mnist = [*accurate("supervised", 0.99), *accurate("sconfconfdiff-none", 0.5)]
-    fields = {"dataset": "cifar10", "images": "published", "model": "resnet32"}
-    counts = headline_counts("accuracy", [*mnist, *accurate("supervised", 0.5, **fields)])
-    together = counts["all-reproduced"], counts["all-corrected"]
-    assert [(tally.holds, tally.cells) for tally in together] == [(1, 3), (1, 2)]
-    short = accurate("supervised", 0.5, **fields, epochs=40)
-    counts = headline_counts("accuracy", [*mnist, *short])
-    assert "all-reproduced" not in counts
-    ((name, _),) = counts["cifar10-resnet32-40-epochs-reproduced"].losses
-    assert name == "CIFAR-10, published images, ResNet-32, 40 epochs at 0.2, Supervised"
+    assert "0 of 1 cells, level in 0, behind in 0, 1 with one seed" in str(
+        counts[f"{before}guided-own"]
+    )
 
 
 def test_methods_are_compared_on_the_seeds_that_both_have() -> None:
@@ -121,9 +109,9 @@ def test_limited_data_by_hand(counts: dict[str, dict[str, Tally]]) -> None:
                 best[place] = max(best[place], float(value))
     margins = [ours[place] - best[place] for place in ours]
     own = counts["limited"]["own"]
-    assert (own.cells, own.holds) == (len(margins), sum(margin >= 0 for margin in margins))
+    assert own.cells == len(margins)
     assert (own.least, own.most) == pytest.approx((min(margins), max(margins)), abs=2e-6)
-    assert [name for name, _ in own.losses] == [
+    assert [name for name, margin in sorted(own.margins, key=lambda m: m[1]) if margin < 0] == [
         "Kuzushiji-MNIST at 0.8, 10% of the pairs",
         "Optdigits at 0.2, 10% of the pairs",
     ]
@@ -136,8 +124,7 @@ def plain(text: str) -> str:
 
 
 QUOTED = """
-docs/guides/choosing.md: at or above it in {n[labels]} cells, with margins from {labels.least:.3f}
-to {labels.most:+.3f}
+docs/guides/choosing.md: ahead in {n[labels]} cells, level in 15 and behind in 1
 
 docs/guides/choosing.md: | {n[own]} cells | {by[own]} |
 
@@ -145,16 +132,11 @@ docs/guides/choosing.md: | {n[noisy]} cells | {by[noisy]} |
 
 docs/guides/choosing.md: | {n[limited]} cells | {by[limited]} |
 
-docs/guides/choosing.md: -{first:.3f} on Kuzushiji-MNIST at prior .8 and -{second:.3f} on Optdigits
-at prior .2
-
 docs/guides/prior.md: in {n[noisy]} cells, by {by[noisy]}
 
-docs/research/protocol.md: {n[same]} accuracy cells do ({share[same]:.1%})
+docs/research/protocol.md: | accuracy | {n[same]} cells | {n[loose]} cells | {n[wide]} cells |
 
-bench/results/README.md: | accuracy | {n[same]} ({share[same]:.1%}) |
-
-bench/results/README.md: | robustness, copies left out | {n[noisy_same]} ({share[noisy_same]:.1%}) |
+bench/results/README.md: | accuracy | {n[same]} | {n[loose]} | {n[wide]} |
 
 bench/results/README.md: in all {paper.holds} accuracy cells (6 sets × 3 priors, paper subset), by
 {paper.least:.3f} ({least[paper]}) to {paper.most:.3f} ({most[paper]}), {paper.mean:.3f} on average
@@ -163,19 +145,15 @@ bench/results/README.md: in all {noisy_paper.holds} robustness cells, by {by[noi
 
 bench/results/README.md: in all {own.holds} cells by {by[own]}
 
-bench/results/README.md: ({labels.mean:.4f}; from {labels.least:.3f} on {least[labels]} to
-{labels.most:+.3f} on {most[labels]}; ahead in {labels.holds})
+bench/results/README.md: (from {labels.least:.3f} on {least[labels]} to
+{labels.most:+.3f} on {most[labels]}; ahead in {labels.holds}
 
 bench/results/README.md: in {n[noisy]} cells (six sets, five σ), by {by[noisy]}
 
-bench/results/README.md: in {n[limited]} cells (six sets, three priors, ten fractions), by
-{won:.3f} to
-{limited.most:.3f}. In the other two it is behind by {first:.3f} (Kuzushiji-MNIST at .8) and
-{second:.3f} (Optdigits at .2)
-
-bench/results/README.md: ahead in {n[limited]} cells with 10% to 100% of the pairs, and three of its
-{alone.cells} runs ended with a class mirrored. Guided it is ahead in {n[guided]} cells (five of the
-sets), and none of its {mirrored.cells} runs ended so
+bench/results/README.md: ahead in {n[limited]} cells with 10% to 100% of the pairs, level in the
+others, and three of its {alone.cells} runs ended with a class mirrored. Guided it is ahead in
+{n[guided]} cells (five of the sets), level in the others, and none of its
+{mirrored.cells} runs ended so
 """
 """What pages say, with the numbers that the function gives."""
 
@@ -185,37 +163,20 @@ def test_pages_quote_the_function(counts: dict[str, dict[str, Tally]]) -> None:
     tallies = {
         "own": accuracy["own"], "labels": accuracy["supervised"], "noisy": robustness["own"],
         "paper": accuracy["published"], "noisy_paper": robustness["published"],
-        "same": accuracy["reproduced"], "noisy_same": robustness["reproduced"],
+        "same": accuracy["reproduced"], "loose": accuracy["uncorrected"], "wide": accuracy["wide"],
         "limited": limited["own"], "guided": limited["guided-own"],
         "alone": limited["mirrored"], "mirrored": limited["guided-mirrored"],
     }  # fmt: skip
     assert [len(tallies[name].losses) for name in ("alone", "mirrored")] == [3, 0]
-    first, second = (-margin for _, margin in limited["own"].losses)
     words = {
         "n": {name: f"{t.holds} of {t.cells}" for name, t in tallies.items()},
         "by": {name: f"{t.least:.3f} to {t.most:.3f}" for name, t in tallies.items()},
-        "share": {name: t.holds / t.cells for name, t in tallies.items()},
         "least": {name: min(t.margins, key=lambda c: c[1])[0] for name, t in tallies.items()},
         "most": {name: max(t.margins, key=lambda c: c[1])[0] for name, t in tallies.items()},
-        "won": min(margin for _, margin in limited["own"].margins if margin >= 0),
     }
     for entry in QUOTED.strip().split("\n\n"):
-        page, _, text = entry.format(**tallies, **words, first=first, second=second).partition(": ")
+        page, _, text = entry.format(**tallies, **words).partition(": ")
         assert plain(text) in plain((ROOT / page).read_text(encoding="utf-8")), (page, text)
-
-
-@pytest.mark.parametrize(("row", "seeds"), [("0 to 4", range(5)), ("5 to 9", range(5, 10))])
-def test_half_of_the_seeds(sources: list[Source], row: str, seeds: range) -> None:
-    records = [r for s in sources if s.grid == "accuracy" for r in s.records]
-    chosen = [r for r in records if r.run.seed in seeds or r.run.dataset == "cifar10"]
-    counts = headline_counts("accuracy", chosen)
-    here, both, corrected = (
-        counts[name] for name in ("reproduced", "all-reproduced", "all-corrected")
-    )
-    assert (here.cells, both.cells, corrected.cells) == (270, 315, 217)
-    share = f"{corrected.holds / corrected.cells:.1%}"
-    text = f"| {row} | {here.holds} | {both.holds} | {corrected.holds} ({share}) |"
-    assert text in (RESULTS / "README.md").read_text(encoding="utf-8")
 
 
 def test_every_count_of_cells_on_a_page_is_known(counts: dict[str, dict[str, Tally]]) -> None:

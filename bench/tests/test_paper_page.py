@@ -139,6 +139,7 @@ def test_page_holds_every_cell_and_count_and_is_the_same_every_time() -> None:
         assert report.grids[grid]["tallies"] == as_json
         for tally in tallies.values():
             assert f"<dd>{tally.holds:,} of {tally.cells:,}</dd>" in report.page
+            assert tally.spread in report.page
     for name in ("reproduced", "published", "own"):
         both = [tallies[name] for tallies in counts.values() if name in tallies]
         holds, cells = sum(t.holds for t in both), sum(t.cells for t in both)

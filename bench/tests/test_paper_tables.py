@@ -223,7 +223,9 @@ def test_a_single_panel_has_room_for_its_titles_and_labels(grid: str) -> None:
 def test_labels_side_by_side_have_room_between() -> None:
     # Errors from 0.0017 to 0.09, as on Pendigits: 0.995 and 0.998 would nearly touch.
     cells = fake_cells("accuracy", datasets=("mnist", "letter", "pendigits"), priors=(0.2,))
-    cells = [replace(c, mean=0.998 - 0.07 * (i % 2), std=0.0) for i, c in enumerate(cells)]
+    cells = [
+        replace(c, values=(0.998 - 0.07 * (i % 2),) * len(c.seeds)) for i, c in enumerate(cells)
+    ]
     ((_, figure),) = draw_figures("accuracy", cells)
     figure.draw_without_rendering()
     for ax in figure.axes:
@@ -269,7 +271,7 @@ def test_accuracy_shows_ours_the_published_and_the_supervised() -> None:
     assert set(ax.get_legend_handles_labels()[1]) == {OURS, "published", "supervised, ours"}
     assert len(ax.containers) == 22 + 18 + 1, "the annotator is the last row"
     assert ax.get_yticklabels()[-1].get_text() == "Annotator"
-    perfect = [Cell(cells[0].config, "paper", 1.0, 0.0, (0,))]
+    perfect = [Cell(cells[0].config, "paper", (1.0,), (0,))]
     assert plot_accuracy(perfect, Figure().subplots()).get_xlim()[1] > 0
     # Published numbers stand beside the subset that they were measured on.
     stratified = [replace(cell, test_subset="stratified") for cell in cells]

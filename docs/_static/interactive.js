@@ -132,6 +132,9 @@ function learn(items, pairs) {
   return w;
 }
 
+/* Pairs before which no accuracy is shown: that of 40 random items is known to ±0.15. */
+const ENOUGH = 20;
+
 /* The accuracy as the answers see it; null where the line separates no pair. With p the share of
    positives among items called positive and o among the others, separated pairs have the mean
    difference p − o and the mean similarity po + (1 − p)(1 − o): two solutions. Pairs on one side,
@@ -204,9 +207,11 @@ function startClicks(box) {
       const right = items.filter((item) =>
         item.positive === w[0] * item.x[0] + w[1] * item.x[1] + w[2] > 0).length / items.length;
       const estimate = estimateAccuracy(items, pairs, w);
-      text = `<p><b>${pairs.length}</b> ${pairs.length > 1 ? "pairs" : "pair"} judged.</p>
-        <p>Accuracy without labels: <b data-key="estimate">${estimate === null ? "–" : show(estimate)}</b></p>
-        <p>By the hidden classes: <b data-key="truth">${show(right)}</b></p>`;
+      text = `<p><b>${pairs.length}</b> ${pairs.length > 1 ? "pairs" : "pair"} judged.</p>`;
+      text += pairs.length < ENOUGH
+        ? `<p>Accuracy without labels: after ${ENOUGH} pairs.</p>`
+        : `<p>Accuracy without labels: <b data-key="estimate">${estimate === null ? "–" : show(estimate)}</b></p>
+          <p>By the hidden classes: <b data-key="truth">${show(right)}</b></p>`;
     }
     for (const item of items) {
       const [cx, cy] = at(item.x);

@@ -36,7 +36,7 @@ def sentences(text: str) -> Iterator[str]:
     """The sentences of a page in Markdown, without code, tables, links' targets and formulas."""
     text = FENCE.sub("\n\n", text)
     text = re.sub(r"<!--.*?-->|^\$\$.*?^\$\$$", "", text, flags=re.M | re.S)
-    text = re.sub(r"!?\[([^\]]*)\]\([^()]*(?:\([^()]*\)[^()]*)*\)", r"\1", text)
+    text = re.sub(r'!?\[([^\]]*)\]\([^\s)]*(?:\s+"[^"]*")?\)', r"\1", text)
     text = re.sub(r"\{[\w:]+\}`([^`]*)`|`[^`]*`|\$[^$\n]+\$", r"\1 X", text)
     for block in re.split(r"\n\s*\n|\n(?=\s*(?:[-*|#>:]|\d+\.) )|\n(?=\|)", text):
         line = " ".join(block.split())

@@ -6,7 +6,7 @@ import sqlite3
 from contextlib import closing
 from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pairlearn_studio import Answer, Plan, Project, Receipt, Store, StoredAnswer
 
@@ -46,3 +46,20 @@ def rows(path: Path, query: str) -> list[tuple[Any, ...]]:
     """Rows of a query by plain SQLite, independent of our code."""
     with closing(sqlite3.connect(path)) as connection:
         return connection.execute(query).fetchall()
+
+
+class Change(NamedTuple):
+    """A line of the history of the answers."""
+
+    who: str
+    action: str
+    pair: int | None
+    before: int | None
+    after: int | None
+
+
+def history(store: Store, pair: int | None = None) -> list[Change]:
+    """All changes, or those of one pair, in order."""
+    rows = store.rows("SELECT who, action, pair, before, after FROM change ORDER BY id")
+    changes = [Change(*row) for row in rows]
+    return [change for change in changes if pair in (None, change.pair)]

@@ -255,6 +255,27 @@ def test_answers_are_in_sight(bare: Desk) -> None:
         assert bare.page.evaluate("document.documentElement.scrollWidth") <= width
 
 
+GERMAN_EXACT = {"language": "de", "question_similarity": "", "question_difference": ""}
+
+
+@pytest.mark.parametrize(
+    "bare",
+    [{"project": {"kind": kind, "answers": mode} | words}
+     for kind, mode, words in (("table", "exact", GERMAN_EXACT), ("image", "exact", {}),
+                               ("text", "each", {}), ("table", "graded", {}))],
+    indirect=True,
+)  # fmt: skip
+def test_items_keep_a_height_on_small_and_zoomed_screens(bare: Desk) -> None:
+    bare.open("Ann")
+    for width, height in ((1280, 720), (640, 360), (390, 844), (320, 568)):
+        bare.page.set_viewport_size({"width": width, "height": height})
+        heights = bare.page.evaluate(
+            "[...document.querySelectorAll('.item')].map((e) => e.offsetHeight).filter(Boolean)"
+        )
+        assert heights and min(heights) >= 120, (width, height, heights)
+        assert bare.page.evaluate("document.documentElement.scrollWidth") <= width
+
+
 def test_levels_are_those_of_the_project(tmp_path: Path) -> None:
     levels = {"right surely": [0.05, 0.95]}
     with studio_of(tmp_path / "p", pairs=5, answers="graded", levels=levels) as studio:

@@ -8,22 +8,25 @@ import sqlite3
 import sys
 import threading
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pairlearn import PairClassifier
 from pairlearn_studio import store_file
 from pairlearn_studio.ask import (
     AnswerCache,
     Budget,
     Judgement,
     ModelError,
-    PairToJudge,
     Said,
     SaidOfItem,
+    Seat,
     Wording,
     by_pairs,
     fill,
@@ -31,7 +34,11 @@ from pairlearn_studio.ask import (
     item_model,
     pair_model,
 )
+from pairlearn_studio.exchange import export_table
 from pairlearn_studio.items import ItemView
+from pairlearn_studio.records import Pair
+from pairlearn_studio.store import Store
+from studio_store import make
 
 WORDS = Wording("Pumps", "will fail", "will hold", ("It stops.", ""), "Old ones leak.")
 
@@ -90,16 +97,6 @@ def test_bad_answers_of_a_function(answer: object, message: str) -> None:
     assert item_model(lambda item: None)(text("a")) == SaidOfItem(None, 0.0)
 
 
-@pytest.mark.parametrize("wrong", [lambda item: item["size"], lambda item: item.fields["size"]])
-def test_an_item_that_is_taken_for_a_dict_is_explained(wrong: Any) -> None:
-    item = ItemView("table", "a", rows=(("size", "3"),))
-    with pytest.raises(ModelError, match=r"ItemView.*A cell of a table is dict\(item.rows\)\[name"):
-        item_model(wrong)(item)
-    assert item_model(lambda item: float(dict(item.rows)["size"]) / 10)(item).posterior == 0.3
-    with pytest.raises(TypeError, match="unsupported operand"):  # other errors stay what they are
-        item_model(lambda item: 1 + "a")(item)  # type: ignore[operator]
-
-
 # ---- limits -------------------------------------------------------------------------------------
 
 
@@ -114,9 +111,8 @@ def test_budget_holds_money_for_requests_in_flight() -> None:
     thread.join(120)
     assert passed.is_set()
     assert budget.spent == pytest.approx(0.2)
-    for wrong in ({"max_requests": -1}, {"max_cost": 1.0}, {"price_in": math.nan}):
-        with pytest.raises(ValueError, match=next(iter(wrong))):
-            Budget(**wrong)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="max_cost needs prices"):
+        Budget(max_cost=1.0)
 
 
 def test_cache_survives_and_keeps_the_first_answer(tmp_path: Path) -> None:
@@ -157,7 +153,7 @@ def test_a_cache_in_use_is_waited_for_and_not_called_damaged(
 
 # ---- runs ---------------------------------------------------------------------------------------
 
-PAIRS = [PairToJudge(number, str(number), "x") for number in range(20)]
+PAIRS = [Pair(number, str(number), "x") for number in range(20)]
 
 
 def judging(fails: str = "", error: Exception | None = None) -> Any:
@@ -176,7 +172,7 @@ def test_interrupt_keeps_what_is_in_flight() -> None:
         if done == 2:
             raise KeyboardInterrupt
 
-    keep = lambda pair, *_: kept.append(pair.pair)  # noqa: E731
+    keep = lambda pair, *_: kept.append(pair.id)  # noqa: E731
     filled = fill(PAIRS, judging(), keep, concurrent=3, progress=interrupt)
     assert filled.stopped == "interrupted"
     assert 2 <= len(kept) <= 8 and len(filled.judgements) == len(kept)
@@ -244,3 +240,42 @@ def test_images_are_sent_as_data(tmp_path: Path) -> None:
     path.write_bytes(b"<svg onload=alert(1)>")
     with pytest.raises(ModelError, match=r"a\.png is no PNG, JPEG, GIF or WebP image"):
         WORDS.about_item(image)
+
+
+# ---- position bias ------------------------------------------------------------------------------
+
+
+def test_position_bias_is_found_and_does_not_reach_the_fit(tmp_path: Path) -> None:
+    """Of a judge who says “the second one” in a fifth of the questions, whatever it sees."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(150, 3))
+    r = 1 / (1 + np.exp(-3 * x[:, 0] - 2 * x[:, 1]))
+    project = make(tmp_path / "p", items=150, pairs=250)
+
+    def judge(first: ItemView, second: ItemView, share: float) -> Said:
+        if rng.random() < share:
+            return Said(0.0, 1.0)
+        p, q = (r[int(item.title[1:])] for item in (first, second))
+        return Said(p * q + (1 - p) * (1 - q), q - p)
+
+    with Store.create(project) as store:
+        orders = {}
+        for name, share in (("fair", 0.0), ("biased", 0.2)):
+            seat, ask = Seat(store, name), partial(judge, share=share)
+            filled = fill(seat.open_pairs(), by_pairs(ask, store.items.view), seat.keep, seat.skip)
+            assert len(filled.judgements) == 250
+            orders[name] = filled.summary()["orders"]
+        answers = store.answers()
+    assert abs(orders["fair"]["bias"]) < 1e-9 and orders["fair"]["agreement"] == 1
+    assert orders["biased"]["p_value"] < 1e-6 and orders["biased"]["agreement"] < 0.9
+    assert orders["biased"]["bias"] == pytest.approx(
+        0.2, abs=3 * orders["biased"]["standard_error"]
+    )
+    truth, accuracy = rng.normal(size=(5000, 3)), {}
+    for name in orders:
+        table = export_table([one for one in answers if one.annotator == name]).table
+        ends = np.char.lstrip(np.stack([table.left, table.right], 1), "i").astype(np.int64)
+        model = PairClassifier(model="linear", random_state=0).fit(x[ends], table.labels())
+        positive = 3 * truth[:, 0] + 2 * truth[:, 1] > 0
+        accuracy[name] = float(((model.decision_function(truth) > 0) == positive).mean())
+    assert accuracy["biased"] > accuracy["fair"] - 0.02

@@ -29,6 +29,7 @@ from chat_server import running
 from pairlearn_studio import Answer, Project, Store
 from pairlearn_studio.exchange import Statement, import_judgements
 from studio_processes import Place, check_outage_log, limit_files
+from studio_store import history
 
 
 def test_by_keyboard_alone(bare: Desk) -> None:
@@ -123,7 +124,7 @@ def test_undo_and_note(desk: Desk) -> None:
     (only,) = desk.answers()
     assert (only.similarity, only.difference, only.note, only.revision) == (0.9, 0.0, "", 3)
     with Store.open(Project.load(desk.studio.folder)) as store:
-        actions = [change.action for change in store.history() if change.pair == only.pair]
+        actions = [change.action for change in history(store, only.pair)]
     assert actions == ["answered", "withdrawn", "answered", "withdrawn", "answered"]
 
 

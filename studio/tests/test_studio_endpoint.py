@@ -129,7 +129,7 @@ def test_what_is_sent_and_cached_by_address_model_and_question(line: Line) -> No
     assert KEY.encode() not in b"".join(path.read_bytes() for path in line.folder.iterdir())
 
 
-def test_equal_questions_at_once_are_one_request(line: Line) -> None:
+def test_an_item_of_several_pairs_is_one_request(line: Line) -> None:
     endpoint = line.endpoint(way="logprobs")
     entered, gate = threading.Event(), threading.Event()
 
@@ -139,8 +139,8 @@ def test_equal_questions_at_once_are_one_request(line: Line) -> None:
         return False
 
     line.server.troubles.append(wait)
-    model = chat_item_model(endpoint, WORDS)
-    threads = [threading.Thread(target=model, args=(coin(0.4),)) for _ in range(5)]
+    judge = by_items(chat_item_model(endpoint, WORDS), lambda _: coin(0.4))
+    threads = [threading.Thread(target=judge, args=("a", "a")) for _ in range(5)]
     for thread in threads:
         thread.start()
     assert entered.wait(60)

@@ -5,12 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
 from pairlearn import PairLabels
@@ -21,14 +18,12 @@ from pairlearn_studio.exchange import (
     Statement,
     answer_lines,
     export_table,
-    from_probability,
     import_judgements,
     judgements_of,
-    read_preferences,
 )
 from pairlearn_studio.server import make_app
 from studio_client import HERE, Visitor, annotate_json
-from studio_store import free_pairs, make
+from studio_store import free_pairs, history, make
 from studio_store import stored as row
 from tables import pair_ids, pair_table
 
@@ -64,24 +59,11 @@ def test_answers_that_were_given_as_numbers() -> None:
     assert asked == ["exact"] * 4 + ["graded"] * 4  # a side, a class and "can't say" are none
 
 
-def test_one_row_a_pair(tmp_path: Path) -> None:
-    exported = export_table(ROWS, "mean")
-    table = read_pairs(write_pairs(exported.table, tmp_path / "pairs.parquet"))
-    assert table == exported.table
-    np.testing.assert_allclose(table.similarity, [0.7, 0.9, np.nan])
-    np.testing.assert_allclose(table.difference, [0.1, 0.15, np.nan])
-    assert table.annotator is None
-    assert exported.cant_say == 1
-
-
-def test_split_preferences_are_counted() -> None:
-    votes = [row("ann", 4, None, None, preference=1), row("bob", 4, None, None, preference=-1)]
-    exported = export_table([*ROWS, *votes], "median")
-    assert (len(exported.table), exported.undecided) == (3, 1)
-    with pytest.raises(ValueError, match="evenly split"):
-        export_table(votes, "median")
+def test_nothing_to_export() -> None:
     with pytest.raises(ValueError, match="all 1 answers are “can't say”"):
-        export_table([ROWS[4]], "mean")
+        export_table([ROWS[4]])
+    with pytest.raises(ValueError, match="no answers yet"):
+        export_table([])
 
 
 # -- import ----------------------------------------------------------------------------------
@@ -123,7 +105,7 @@ def test_what_is_imported_need_not_be_judged_again(store: Store) -> None:
     assert (cy.name, cy.active, store.next_task(cy.id)) == ("cy", False, None)
     import_judgements(store, [Statement("cy", last.left, last.right, Answer(0.6, key="l"))])
     assert [answer.similarity for answer in store.answers()] == [0.6]
-    assert [change.action for change in store.history(pair=last.id)] == ["answered", "revised"]
+    assert [change.action for change in history(store, last.id)] == ["answered", "revised"]
     # Somebody of the app may import, too, and undoes no statement about an item.
     pair = Statement("ann", first.left, first.right, Answer(0.5, key="k"))
     alone = Statement("ann", first.left, "", Answer(others={"label": 1.0}, key="k"))
@@ -160,77 +142,6 @@ def test_who_judged_must_be_said() -> None:
     both = pair_table([1], [2], None, [0.5], preference=[-1])
     with pytest.raises(TableError, match=r"row 1: difference is 0\.5 and preference -1"):
         judgements_of(both, "ann")
-
-
-# -- probabilities that the right one is better ----------------------------------------------
-
-
-@given(st.floats(0.01, 0.99), st.floats(0.01, 0.99))
-def test_probabilities_give_the_difference_back(r: float, r_prime: float) -> None:
-    """From the joint distribution of the two labels, by enumeration."""
-    joint = {
-        (y, y_prime): (r if y else 1 - r) * (r_prime if y_prime else 1 - r_prime)
-        for y in (0, 1)
-        for y_prime in (0, 1)
-    }
-    right, left = joint[0, 1], joint[1, 0]
-    same = joint[0, 0] + joint[1, 1]
-    difference = pytest.approx(r_prime - r, abs=1e-9)
-    win_rate = np.array([right + same / 2])
-    assert from_probability(win_rate, "ties-half")[0] == difference
-    # Bradley and Terry with the log-odds as scores.
-    score = np.log(r_prime / (1 - r_prime)) - np.log(r / (1 - r))
-    for p in (right / (right + left), 1 / (1 + np.exp(-score))):
-        differences, _ = from_probability(np.array([p]), "given-different", np.array([same]))
-        assert differences == difference
-    if abs(r_prime - r) > 1e-9:  # at a tie rounding decides
-        assert from_probability(win_rate, "side-only")[1] == np.sign(r_prime - r)
-
-
-def write(folder: Path, text: str) -> Path:
-    path = folder / "wins.csv"
-    path.write_text(text)
-    return path
-
-
-def test_files_of_probabilities(tmp_path: Path) -> None:
-    path = write(tmp_path, "left,right,p,annotator\na,b,0.75,gpt\nb,c,0.5,gpt\nc,d,,gpt\n")
-    table = read_preferences(path, "p", "ties-half")
-    assert table.difference.tolist() == [0.5, 0.0]
-    assert [row.place for row in judgements_of(table)] == ["row 1", "row 2"]
-    table = read_preferences(path, "p", "side-only")
-    assert table.of("preference").all() and table.u.tolist() == [1]
-    assert [row.place for row in judgements_of(table)] == ["row 1"]
-    path = write(tmp_path, "left,right,p,similarity\n1,2,0.75,0.6\n2,3,,0.9\n")
-    table = read_preferences(path, "p", "given-different")
-    np.testing.assert_allclose(table.difference, [0.2, np.nan])
-    assert table.left.tolist() == [1, 2]
-
-
-@pytest.mark.parametrize(
-    ("text", "reading", "message"),
-    [
-        ("left,right,p\na,b,1.5\n", "ties-half", "wins.csv, row 1: p is 1.5, outside [0, 1]"),
-        ("left,right,p\na,b,0.5\n", "given-different", "needs a column 'similarity'"),
-        ("left,right,p,similarity\na,b,.5,80\n", "given-different", "row 1: similarity is 80, out"),
-        ("left,right,p,similarity\na,b,.5,\n", "given-different", "row 1 has a probability and no"),
-        (
-            "left,right,q\na,b,0.5\n",
-            "ties-half",
-            "no column 'p'; the columns are 'left', 'right', 'q'",
-        ),
-        ("left,right,p,difference\na,b,.5,.1\n", "ties-half", "differences or preferences of its"),
-        ("left,right,p\na,b,0.5\n", "side-only", "says nothing in any row"),
-        ("left,right,p\n", "ties-half", "has a header but no rows"),
-        ("left,right,p\na,b,yes\n", "ties-half", "p is 'yes', not a number"),
-    ],
-)
-def test_probabilities_that_are_refused(
-    tmp_path: Path, text: str, reading: Any, message: str
-) -> None:
-    with pytest.raises(TableError) as caught:
-        read_preferences(write(tmp_path, text), "p", reading)
-    assert message in str(caught.value)
 
 
 def test_exports_are_what_annotators_answered(tmp_path: Path) -> None:

@@ -35,11 +35,6 @@ def test_it_goes_into_the_studio_and_out_again(tmp_path: Path) -> None:
     assert (status["pairs"], status["pairs_answered"]) == (2, 2)
     assert run("annotate", "label-studio", project, tmp_path / "tasks").exit_code == 0
     assert len(json.loads((tmp_path / "tasks" / "tasks.json").read_text())) == 2
-    for rule in ("mean", "reliability"):  # one row for each pair; all that is about an item
-        result = run("annotate", "export", project, tmp_path / f"{rule}.csv", "--aggregate", rule)
-        assert result.exit_code == 0, result.output
-        assert read_pairs(tmp_path / f"{rule}.csv").single.sum() == 4
-        assert len(read_pairs(tmp_path / f"{rule}.csv")) == 6
 
 
 def test_annotate_init_says_what_fit_will_need(tmp_path: Path) -> None:

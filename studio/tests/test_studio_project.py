@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from shutil import copytree
 from typing import Any
 
-import numpy as np
 import pytest
 
 from pairlearn_studio import Items, Plan, Project, ProjectError, Store
@@ -39,7 +37,6 @@ def test_a_project_survives_its_file(tmp_path: Path) -> None:
         tmp_path, "table", "items.csv", Plan(7, 3), title="Größe", overlap=3,
         positive_name="fällt aus", columns=("a", "b"), help="two\nlines",
     )  # fmt: skip
-    project = replace(project, known_share=np.float64(0.1), help=np.str_("two\nlines"))
     project.save()
     assert Project.load(tmp_path) == project
     assert "Größe" in (tmp_path / "project.json").read_text("utf-8")
@@ -58,22 +55,22 @@ def test_a_project_survives_its_file(tmp_path: Path) -> None:
         ({"format": "other"}, "not a project file"),
         (described(version=2), "version 2 is of a later pairlearn; this one reads 1: upgrade it"),
         (described(version="1"), "version is '1'; it must be 1"),
-        (described(kind="video"), "kind must be 'table' or 'image' or 'text'; got 'video'"),
+        (described(kind="video"), "kind is 'video': Invalid enum value 'video'"),
         (described(tilte="x"), "tilte is not a field; do you mean 'title'?"),
-        (described(overlap=0), "overlap must be a whole number of at least 1; got 0"),
-        (described(overlap=True), "overlap must be a whole number"),
-        (described(plan=5), "plan must be an object"),
+        (described(overlap=0), "overlap is 0: Expected `int` >= 1"),
+        (described(overlap=True), "overlap is True: Expected `int`"),
+        (described(plan=5), "plan is 5: expected `object`"),
         (described(plan={}), "plan.pairs is missing"),
         (described(plan={"pairs": 1, "sed": 2}), "plan.sed is not a field; do you mean 'seed'?"),
-        (described(plan={"pairs": 1.5}), "plan.pairs must be a whole number"),
+        (described(plan={"pairs": 1.5}), "plan.pairs is 1.5: Expected `int`"),
         (described(items="../secret.csv"), "outside the project folder"),
         (described(items="/etc/passwd"), "outside the project folder"),
-        (described(title=5), "title must be text; got 5"),
-        (described(title="a\x00b"), "title has a control character"),
-        (described(help="x" * 5000), "help has 5000 characters; at most 4000"),
-        (described(columns="a"), "columns must be a list of names"),
-        (described(answers="soft"), "answers must be 'graded' or 'each' or 'exact'; got 'soft'"),
-        (described(hide_ids=1), "hide_ids must be true or false; got 1"),
+        (described(title=5), "title is 5: Expected `str`"),
+        (described(title="a\x00b"), "title is 'a\\x00b': Expected `str` matching"),
+        (described(help="x" * 5000), "Expected `str` of length <= 4000"),
+        (described(columns="a"), "columns is 'a': Expected `array`"),
+        (described(answers="soft"), "answers is 'soft': Invalid enum value"),
+        (described(hide_ids=1), "hide_ids is 1: Expected `bool`"),
         (described(levels=[1]), "levels must give a similarity and a difference each"),
         (described(levels={"alike": [0.2, 0]}), "levels has 'alike': s = 0.2 and c = 0 cannot"),
         (described(levels={"alke": [0.8, 0]}), "levels has 'alke'; there are left surely"),

@@ -26,7 +26,7 @@ from pairlearn_studio.server.pages import dots
 from pairlearn_studio.stopping import Forecast, forecast_parts
 from studio_client import annotate, annotate_json, serving
 from studio_processes import wait_until
-from studio_store import stored, submit
+from studio_store import history, stored, submit
 
 CARELESS = ("constant 0", "constant 1", "random 0", "random 1")
 NAMES = (*(f"careful {k}" for k in range(6)), *CARELESS)
@@ -78,7 +78,7 @@ def test_the_page_shows_what_the_careless_cost(
     with serving(project.folder, {"boss": boss}) as studio:
         visitor = studio.visit("boss")
         status: Any = lambda: visitor.client.get("/api/status").json()["forecast"]  # noqa: E731
-        wait_until(lambda: "without" in status())  # the page does not wait for that process
+        wait_until(lambda: "outlook" in status())  # the page does not wait for that process
         forecast = status()
         page = visitor.client.get("/supervisor").text
     assert set(forecast["flagged"]) == set(CARELESS)  # and nobody else
@@ -95,9 +95,8 @@ def test_the_page_shows_what_the_careless_cost(
 
     exported, alone = accuracy(read_pairs(out)), accuracy(export_table(careful).table)
     assert abs(exported - alone) <= 0.01
-    without, everybody = forecast["without"], forecast["everybody"]
+    without = forecast["outlook"]
     assert without["now"][1] <= exported <= without["now"][2]
-    assert everybody["now"][2] < without["now"][0]
     assert without["next_half_width"] < without["half_width"]
     assert f"Without {', '.join(CARELESS)}, who are flagged below" in page
     assert f"{without['now'][0]:.0%}" in page and "gives one answer to everything" in page
@@ -113,22 +112,22 @@ def test_what_there_is_to_say_without_a_forecast(tmp_path: Path) -> None:
         "id,name\n" + "".join(f"M-{n:03},\n" for n in range(60))
     )
     with Store.open(project) as store:
-        assert next(forecast_parts(store))["needs"].startswith(
-            "`pairlearn fit` will not take these items"
-        )
+        *_, last = forecast_parts(store)
+    assert last["outlook"]["needs"].startswith("`pairlearn fit` will not take these items")
     project, _, _ = make_project(tmp_path / "q", pairs=3)
     with Store.open(project) as store:
-        message = next(forecast_parts(store))["everybody"]["needs"]
-    assert message.startswith("0 pairs have both numbers so far")
+        *_, last = forecast_parts(store)
+    assert last["outlook"]["needs"].startswith("0 pairs have both numbers so far")
 
 
 def test_a_forecast_without_what_it_needs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     project, _, boss = make_project(tmp_path / "p", "image", pairs=3, language="de")
     monkeypatch.setitem(sys.modules, "PIL", None)
     with Store.open(project) as store:
-        needs, manners = forecast_parts(store)
+        manners, needs = forecast_parts(store)
         needs["latest"] = store.latest()
-    assert "pillow" in needs["needs"].lower() and manners == {"manners": {}, "flagged": []}
+    assert "pillow" in needs["outlook"]["needs"].lower()
+    assert manners == {"manners": {}, "flagged": []}
     manner = Annotator("ann", 200, guesses=0.5, lean_same=0.12, scale="hard")
     needs["manners"] = {"ann": (manner.phrases(), True)}
     (project.folder / "forecast.json").write_text(json.dumps(needs))
@@ -146,7 +145,8 @@ def test_answers_about_items_that_are_gone_are_left_out(
     folder = shutil.copytree(crowd[0].folder, tmp_path / "p")
     lines = (folder / "items.csv").read_text().splitlines()
     (folder / "items.csv").write_text("\n".join([lines[0], *lines[31:]]) + "\n")
-    outlook = next(forecast_parts(StoreReader(Project.load(folder))))["everybody"]
+    *_, last = forecast_parts(StoreReader(Project.load(folder)))
+    outlook = last["outlook"]
     assert 30 < outlook["pairs"] < outlook["planned"] == 134
 
 
@@ -158,8 +158,7 @@ def test_the_forecast_imports_nothing_from_the_current_folder(
     monkeypatch.chdir(tmp_path)
     forecast = Forecast(project.folder)
     try:
-        wait_until(lambda: forecast.refresh(1))
-        assert "needs" in forecast.refresh(1)
+        wait_until(lambda: "outlook" in forecast.refresh(1))
     finally:
         forecast.close()
 
@@ -182,7 +181,7 @@ def test_whatever_the_forecast_writes_and_whoever_it_starts(
     forecast = Forecast(tmp_path)
     try:
         wait_until(lambda: forecast.refresh(1) or caplog.messages)
-        assert caplog.messages == ["pairlearn annotate: no forecast of the accuracy: the reason"]
+        assert caplog.messages == ["pairlearn annotate: no forecast of the accuracy (see above)"]
     finally:
         writes.unlink()  # which ends what still has its output open
         forecast.close()
@@ -229,7 +228,7 @@ def test_the_supervisor_settles_a_disputed_pair(tmp_path: Path) -> None:
     assert sum(line.get("overruled", False) for line in lines) == 3
     with Store.open(project) as store:
         assert store.adjudicator == author
-        changes = [change for change in store.history(pair=disputed) if change.who == author]
+        changes = [change for change in history(store, disputed) if change.who == author]
         assert [change.action for change in changes] == ["answered", "revised"]
         (seat,) = [who for who in store.annotators() if who.name == author]
         assert (seat.active, seat.note) == (False, "settles pairs")

@@ -16,7 +16,7 @@ import pytest
 
 from pairlearn_studio import Answer, Project, Receipt, Store, StoreError
 from pairlearn_studio.store_file import APPLICATION_ID
-from studio_store import make, rows, submit
+from studio_store import history, make, rows, submit
 
 
 @pytest.fixture
@@ -61,8 +61,8 @@ def test_undo(store: Store, ann: int) -> None:
     assert store.next_task(ann) == task
     new = submit(store, ann, 2, "new")
     assert new.revision == 2
-    history = [(row.who, row.action, row.before, row.after) for row in store.history(pair=2)]
-    assert history == [
+    lines = [(row.who, row.action, row.before, row.after) for row in history(store, 2)]
+    assert lines == [
         ("ann", "answered", None, receipts[1].answer_id),
         ("ann", "withdrawn", receipts[1].answer_id, None),
         ("ann", "answered", None, new.answer_id),
@@ -128,7 +128,7 @@ def test_against_a_plain_model(tmp_path: Path) -> None:
         stored = {(row.annotator, row.pair): row.similarity for row in store.answers()}
         assert stored == current
         assert len(store.answers(current=False)) == len(sent)
-        actions = Counter(change.action for change in store.history())
+        actions = Counter(change.action for change in history(store))
         assert actions["answered"] + actions["revised"] == len(sent)
 
 

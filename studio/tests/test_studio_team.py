@@ -5,14 +5,19 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
+import re
 import shutil
+import signal
 import stat
+import subprocess
 import threading
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
+import httpx2
+import numpy as np
 import pytest
 from starlette.testclient import TestClient
 
@@ -24,7 +29,9 @@ from pairlearn_studio.creating import create_project
 from pairlearn_studio.overview import krippendorff_alpha
 from pairlearn_studio.server import make_app
 from pairlearn_studio.server.pages import disputes
+from processes import free_port
 from studio_client import Studio, annotate, annotate_json, refusal, studio_of
+from studio_processes import Place, wait_until
 from studio_store import make, stored, submit
 
 
@@ -43,9 +50,10 @@ def test_a_project_grows_while_two_people_answer(tmp_path: Path) -> None:
         grown = threading.Event()
 
         def work(who: int) -> None:
-            count = 0
-            while (task := store.next_task(who)) is not None or not grown.is_set():
-                if task is not None:
+            count, last = 0, False
+            while not last:
+                last = grown.is_set()  # before the question, whose answer it decides
+                while (task := store.next_task(who)) is not None:
                     submit(store, who, task.pair, key=f"{who}-{count}")
                     count += 1
 
@@ -73,7 +81,7 @@ def test_a_raised_plan_takes_effect_and_a_lowered_one_is_refused(tmp_path: Path)
     Store.create(project).close()
     more = replace(project, plan=replace(project.plan, pairs=20), repeat_share=0.5)
     with Store.open(more) as store:
-        assert store.planned() == 20 and len(store.repeats) == 10
+        assert store.planned() == 20 and len(store.mixed.repeats) == 10
         with pytest.raises(StoreError, match="8 items make 8 further pairs; got 9"):
             store.extend(9)
     with pytest.raises(StoreError, match=r"plan\.pairs is 12, and 20 pairs are drawn already"):
@@ -166,13 +174,9 @@ def test_alpha_of_published_data() -> None:
         "B": [1, None, 2, 1, 3, 3, 4, 3, None, None, None, None, None, None, None],
         "C": [None, None, 2, 1, 3, 4, 4, None, 2, 1, 1, 3, 3, None, 4],
     }
-    answers = [
-        stored(name, unit, None, float(value))
-        for name, values in data.items()
-        for unit, value in enumerate(values)
-        if value is not None
-    ]
-    assert krippendorff_alpha(answers, "difference") == pytest.approx(0.811, abs=5e-4)
+    pair = np.tile(np.arange(15), 3)
+    values = np.array([value for coder in data.values() for value in coder], np.float64)
+    assert krippendorff_alpha(pair, values) == pytest.approx(0.811, abs=5e-4)
 
 
 def test_the_supervisor_browses_and_downloads(tmp_path: Path) -> None:
@@ -236,6 +240,59 @@ def test_below_a_path_behind_a_proxy(tmp_path: Path, stripped: bool) -> None:
                 f"{base}/p/annotate/1/api/answer", json=body, headers=headers | {"Origin": origin}
             )
             assert reply.status_code == status
+
+
+NGINX = """daemon off; pid {folder}/nginx.pid; error_log stderr;
+events {{}}
+http {{
+  access_log off; client_body_temp_path {folder}; proxy_temp_path {folder};
+  fastcgi_temp_path {folder}; uwsgi_temp_path {folder}; scgi_temp_path {folder};
+  server {{ listen 127.0.0.1:{port}; {location} }}
+}}
+"""
+GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "collecting.md"
+
+
+@pytest.mark.skipif(shutil.which("nginx") is None, reason="nginx is missing")
+@pytest.mark.skipif(not GUIDE.exists(), reason="the guide is in the repository alone")
+def test_behind_nginx_as_the_guide_says(tmp_path: Path) -> None:
+    place, port = Place(tmp_path, ("ann",), pairs=3), free_port()
+    (location,) = re.findall(r"^location /studio/ \{.*?^\}", GUIDE.read_text(), re.M | re.S)
+    location = location.replace("8337", str(place.port))
+    config = tmp_path / "nginx.conf"
+    config.write_text(NGINX.format(folder=tmp_path, port=port, location=location))
+    origin = f"http://127.0.0.1:{port}"
+    options = ("--port", place.port, "--url", f"{origin}/studio", "--trusted-proxy", "127.0.0.1")
+    server = place.run("serve", *options)
+    with subprocess.Popen(["nginx", "-c", config, "-p", tmp_path]) as nginx:
+        try:
+            with httpx2.Client(base_url=origin, timeout=120) as client:
+                wait_until(lambda: _status(client, "/studio/healthz") == 200)
+                link = client.get(f"/studio/p/a/{place.tokens['ann']}")
+                assert link.headers["location"] == "/studio/p/annotate/1"
+                home, page = link.headers["location"], client.get(link.headers["location"]).text
+                assert client.get("/studio/p/static/annotate.js").status_code == 200
+                task = client.get(f"{home}/api/task").json()["task"]
+                body = {"pair": task["pair"], "similarity": 0.5, "difference": 0.0}
+                (csrf,) = re.findall(r'name="csrf" content="([^"]+)"', page)
+                for source, status in (("https://evil.example", 403), (origin, 200)):
+                    reply = client.post(
+                        f"{home}/api/answer",
+                        json=body | {"key": "form-000"},
+                        headers={"X-Studio-Form": csrf, "Origin": source},
+                    )
+                    assert reply.status_code == status, reply.text
+            assert f"{origin}/studio/p" in server.words()  # links begin with this address
+        finally:
+            nginx.terminate()
+            server.end(signal.SIGTERM)
+
+
+def _status(client: httpx2.Client, path: str) -> int:
+    try:
+        return client.get(path).status_code
+    except httpx2.TransportError:
+        return 0
 
 
 def test_addresses_stay_when_a_second_project_is_served(tmp_path: Path) -> None:

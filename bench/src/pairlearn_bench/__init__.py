@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from pairlearn_bench.grids import Grid as Grid
     from pairlearn_bench.grids import Selection as Selection
     from pairlearn_bench.grids import get_grid as get_grid
+    from pairlearn_bench.headline import Contest as Contest
     from pairlearn_bench.headline import Tally as Tally
     from pairlearn_bench.headline import headline_counts as headline_counts
     from pairlearn_bench.reproduction import ComparedCell as ComparedCell
     from pairlearn_bench.reproduction import Comparison as Comparison
     from pairlearn_bench.reproduction import compare_with_published as compare_with_published
-    from pairlearn_bench.reproduction import tolerance as tolerance
     from pairlearn_bench.runs import Method as Method
     from pairlearn_bench.runs import Record as Record
     from pairlearn_bench.runs import Run as Run

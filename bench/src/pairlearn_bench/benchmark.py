@@ -15,9 +15,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from pairlearn.columns import Mask
 from pairlearn.estimators.orientation import guiding_prior
 from pairlearn.judgements import Judgements
 from pairlearn.models import CONVOLUTIONAL
+from pairlearn.randomness import stream, uniform
 from pairlearn.risks import Risk
 from pairlearn.training import Precision, choose_device
 from pairlearn.training.loop import is_guided
@@ -25,6 +27,7 @@ from pairlearn.training.trainer import bind_risk
 from pairlearn_bench.data import Dataset, as_features, as_images, split_indices
 from pairlearn_bench.data.sampling import sample_pairs, subset_at_prior
 from pairlearn_bench.fleet import Fleet, Group, Member, TestSet
+from pairlearn_bench.rivals import RIVALS
 from pairlearn_bench.runs import GUIDED, Run, grouped, risk_of
 from pairlearn_bench.simulated import Annotator, add_noise, judge, train_annotators
 from pairlearn_bench.statements import LIKELIHOODS, make_statements, positive_share, statements_of
@@ -106,7 +109,9 @@ class Benchmark:
             assert test is not None
             for m, run in enumerate(group):
                 accuracy = {name: float(values[:, g, m].mean()) for name, values in history.items()}
-                posterior = annotators[annotator_of(run)][test.rows]
+                if run.method in RIVALS:  # which class is which is matched afterwards
+                    accuracy = {name: max(value, 1 - value) for name, value in accuracy.items()}
+                posterior = self._posterior(run, annotators)[test.rows]
                 for name, subset in test.subsets.items():
                     threshold = 1 / (1 + np.exp(-test.thresholds.get(name, 0.0)))
                     correct = (posterior[subset] > threshold) == test.positive[subset]
@@ -150,25 +155,27 @@ class Benchmark:
         """Runs on the same pairs, or on the same statements about the items of the pairs."""
         first, statements = runs[0], statements_of(runs[0].method)
         train, test = self.rows(first.seed)
-        positive = self.positive[train]
+        classes = self._classes(first, annotators)
+        positive, posterior = classes[train], self._posterior(first, annotators)
         ends = sample_pairs(positive, first.n_training_pairs, first.prior, first.seed)
-        pairs, test_set = train[ends], self._test_set(test, first)
+        pairs, test_set = train[ends], self._test_set(test, first, classes)
         members = []
         if statements is None:
             for run in runs:
                 risk = risk_of(run.method, run.estimator_prior)
                 labels: Any = positive[ends]
                 if risk.judgements == ("similarity", "difference"):
-                    judged = judge(annotators[annotator_of(run)], pairs)
+                    judged = judge(posterior, pairs)
                     labels = add_noise(judged, run.label_noise, run.seed).to_array()
                 rows = Judgements.from_pairs(pairs, labels) if run.method == GUIDED else None
                 members.append(self._member(run, risk, labels, None, rows))
             return Group(pairs, members, first.seed, test_set)
-        rows = make_statements(statements, pairs, annotators[annotator_of(first)], first.seed)
+        rows = make_statements(statements, pairs, posterior, first.seed)
         for run in runs:
             risk, read = bind_risk(risk_of(run.method, run.estimator_prior), rows)
-            share = None if risk.kinds else positive_share(rows, run.estimator_prior)
-            guided = not risk.kinds and share is None  # as in `fit`
+            alone = risk.kinds or run.method in RIVALS
+            share = None if alone else positive_share(rows, run.estimator_prior)
+            guided = not alone and share is None  # as in `fit`
             members.append(self._member(run, risk, read.values, share, rows if guided else None))
         kinds = read.kinds()
         columns = read.weight_columns(kinds)
@@ -183,8 +190,26 @@ class Benchmark:
             prior = guiding_prior(np.asarray(self.features), guide, run.seed)
         return Member(risk, labels, run.learning_rate, run.weight_decay, run.seed, held, prior)
 
-    def _test_set(self, rows: NDArray[np.int64], run: Run) -> TestSet:
-        positive, classes = self.positive[rows], self.dataset.y[rows]
+    def _posterior(self, run: Run, annotators: Posteriors) -> NDArray[np.float32]:
+        """The annotator's posteriors of all instances; drawn classes have the pairs' prior."""
+        posterior = annotators[annotator_of(run)]
+        if run.annotator != "drawn":
+            return posterior
+        natural = float(posterior[self.rows(run.seed)[0]].mean())
+        odds = run.prior / natural * (1 - natural) / (1 - run.prior)
+        positive = odds * posterior
+        shifted: NDArray[np.float32] = np.clip(positive / (positive + 1 - posterior), 0, 1)
+        return shifted
+
+    def _classes(self, run: Run, annotators: Posteriors) -> Mask:
+        """Whether instances are positive: the truth, or drawn from the annotator's posteriors."""
+        if run.annotator != "drawn":
+            return self.positive
+        posterior = annotators[annotator_of(run)]
+        return uniform(stream(run.seed, "classes"), len(posterior)) < posterior
+
+    def _test_set(self, rows: NDArray[np.int64], run: Run, drawn: Mask) -> TestSet:
+        positive, classes = drawn[rows], self.dataset.y[rows]
         # Only the image sets were truncated in class order; the others were shuffled before.
         in_order = classes if self.dataset.spec.official_split else None
         subsets = {
@@ -200,7 +225,7 @@ class Benchmark:
 
     def _prior_shift(self, run: Run) -> float:
         """Log-odds of the prior of the pairs less those of the annotator's population."""
-        if run.annotator == "calibrated":
+        if run.annotator != "paper":
             return 0.0
         train, _ = self.rows(run.seed)
         natural = self.positive[train].mean()
@@ -238,7 +263,8 @@ class Checkpoints:
 def group_key(run: Run) -> tuple[Any, ...]:
     """What the runs of a group share: pairs, statements, and the way to read these."""
     name = statements_of(run.method)
-    return run.prior, run.seed, name, name is not None and run.method in LIKELIHOODS
+    together = name is not None and run.method in (*LIKELIHOODS, *RIVALS)
+    return run.prior, run.seed, run.annotator, name, together
 
 
 def annotator_of(run: Run) -> AnnotatorKey:

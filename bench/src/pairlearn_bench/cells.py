@@ -113,8 +113,8 @@ def _published(name: str) -> tuple[PublishedCell, ...]:
 class Cell:
     """The accuracy of one configuration on one test subset, over its seeds.
 
-    ``config`` is the run with the first seed; ``mean`` and ``std`` (of the population) are over
-    the ``seeds``; ``annotator`` is the mean accuracy of the annotator over them, if known.
+    ``config`` is the run with the first seed; ``values`` and ``annotators`` are the accuracies of
+    the classifier and, if known, of its annotator, for each of the ``seeds``.
 
     Examples
     --------
@@ -126,10 +126,29 @@ class Cell:
 
     config: Run
     test_subset: str
-    mean: float
-    std: float
+    values: tuple[float, ...]
     seeds: tuple[int, ...]
-    annotator: float | None = None
+    annotators: tuple[float, ...] = ()
+
+    @property
+    def mean(self) -> float:
+        """Mean accuracy over seeds."""
+        return fmean(self.values)
+
+    @property
+    def std(self) -> float:
+        """Standard deviation over seeds, of the population."""
+        return pstdev(self.values)
+
+    @property
+    def annotator(self) -> float | None:
+        """Mean accuracy of the annotator over seeds, if known."""
+        return fmean(self.annotators) if self.annotators else None
+
+    @property
+    def by_seed(self) -> dict[int, float]:
+        """The accuracy of each seed."""
+        return dict(zip(self.seeds, self.values, strict=True))
 
     @property
     def method(self) -> Method:
@@ -165,16 +184,14 @@ def summarize(records: Iterable[Record], test_subset: str) -> list[Cell]:
 
 
 def _cell(group: list[Record], test_subset: str) -> Cell:
-    values = [record.results[test_subset] for record in group]
     key = f"annotator_{test_subset}"
     annotators = [record.results[key] for record in group if key in record.results]
     return Cell(
         config=group[0].run,
         test_subset=test_subset,
-        mean=fmean(values),
-        std=pstdev(values),
+        values=tuple(record.results[test_subset] for record in group),
         seeds=tuple(record.run.seed for record in group),
-        annotator=fmean(annotators) if len(annotators) == len(group) else None,
+        annotators=tuple(annotators) if len(annotators) == len(group) else (),
     )
 
 

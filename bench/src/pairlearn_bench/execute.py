@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Callable, Generator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import closing
 from dataclasses import replace
-from functools import partial
-from multiprocessing import get_context, parent_process
+from functools import cache, partial
 from pathlib import Path
 
 import torch
+from joblib import Parallel, delayed
+from joblib.parallel import get_active_backend
 
 from pairlearn.models import CONVOLUTIONAL, make_model
 from pairlearn.plugins import load_plugins
@@ -203,42 +204,42 @@ AfterEpoch = Callable[[PlannedFleet, int, float], None]
 def _train_fleets(
     train: Train, fleets: Sequence[PlannedFleet], after_epoch: AfterEpoch, workers: int | None
 ) -> Generator[list[Result], None, None]:
-    """Train every fleet, in this process or in several, and yield results as they finish."""
-    count = min(len(fleets), workers or os.cpu_count() or 1)
+    """Train every fleet and yield results as they finish, in this process or by joblib.
+
+    `joblib.parallel_config` chooses another backend, such as that of a Ray or Dask cluster.
+    """
+    backend, configured = get_active_backend()
+    wanted = workers or (configured if configured != 1 else os.cpu_count() or 1)
+    count = min(len(fleets), wanted)
     if count == 1:
         for fleet in fleets:
             yield train(fleet, progress=partial(after_epoch, fleet))
         return
-    with ProcessPoolExecutor(count, get_context("forkserver"), _start_worker, (train,)) as pool:
-        futures = [pool.submit(_train_in_worker, fleet) for fleet in fleets]
-        try:
-            for future in as_completed(futures):
-                yield future.result()
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+    # Other backends, such as Ray's, return results a round of fleets at a time.
+    streams = backend.supports_return_generator
+    size, kind = (len(fleets), "generator_unordered") if streams else (count, "list")
+    for start in range(0, len(fleets), size):
+        tasks = [delayed(_train_in_worker)(train, one) for one in fleets[start : start + size]]
+        yield from Parallel(n_jobs=count, return_as=kind)(tasks)
 
 
-_train: Train  # of a worker process
+def _train_in_worker(train: Train, fleet: PlannedFleet) -> list[Result]:
+    _start_worker()
+    return train(fleet)
 
 
-def _start_worker(train: Train) -> None:
-    global _train
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+@cache
+def _start_worker() -> None:
     torch.set_num_threads(1)
     load_plugins()
-    _train = train
+    threading.Thread(target=_end_with_parent, args=(os.getppid(),), daemon=True).start()
 
 
-def _end_with_parent() -> None:
-    """End this process when its parent ends, even by SIGKILL."""
-    parent = parent_process()
-    assert parent is not None
-    parent.join()
+def _end_with_parent(parent: int) -> None:
+    """End this process when its parent has ended, even by SIGKILL."""
+    while os.getppid() == parent:
+        time.sleep(1)
     os._exit(1)
-
-
-def _train_in_worker(fleet: PlannedFleet) -> list[Result]:
-    return _train(fleet)
 
 
 def _runs_of(fleet: PlannedFleet) -> list[Run]:

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from functools import cached_property
+from statistics import fmean, median
+from typing import Any, ClassVar, TypeVar
 
 from pairlearn_bench.cells import (
     PUBLISHED,
+    PUBLISHED_SEEDS,
     TEST_SUBSETS,
     Cell,
     PublishedCell,
@@ -23,6 +26,7 @@ from pairlearn_bench.cells import (
     table_order,
 )
 from pairlearn_bench.reproduction import (
+    GROUPS,
     ROUNDING,
     ComparedCell,
     Comparison,
@@ -31,14 +35,17 @@ from pairlearn_bench.reproduction import (
 )
 from pairlearn_bench.runs import PAPER_RISKS, Record, Run, grouped
 from pairlearn_bench.statements import LIKELIHOODS, READ_BY, SOFT, question_of
+from pairlearn_bench.statistics import (
+    Contrast,
+    against_published,
+    interval_over_sets,
+    paired,
+    verdicts,
+)
 
 AnyCell = TypeVar("AnyCell", Cell, PublishedCell)
 CHALLENGERS = {"likelihood-abs": "", "likelihood-guided": "guided-"}
 """Our methods that are compared with the others, and the prefix of their counts."""
-CEILING_MARGIN = 0.003
-BEST_FIT = "cifar10-resnet32-"
-"""Prefix of the network whose runs on published images fit the published numbers best."""
-UNBIASED = "-Unbiased"  # ends the titles of uncorrected methods
 
 
 @dataclass(frozen=True)
@@ -53,6 +60,7 @@ class Tally:
     test_subset: str
     margins: tuple[tuple[str, float], ...]
     unit: str = "cells"
+    missed: ClassVar[str] = "not in"
 
     @property
     def cells(self) -> int:
@@ -83,7 +91,17 @@ class Tally:
     @property
     def mean(self) -> float:
         """The mean margin."""
-        return sum(margin for _, margin in self.margins) / self.cells
+        return fmean(margin for _, margin in self.margins)
+
+    @property
+    def counts(self) -> str:
+        """In how many cells it holds, in words."""
+        return f"{self.holds} of {self.cells} {self.unit}"
+
+    @property
+    def spread(self) -> str:
+        """The margins in words."""
+        return f"margins {self.least:+.4f} to {self.most:+.4f}, mean {self.mean:+.4f}"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -92,23 +110,106 @@ class Tally:
         return {name: getattr(self, name) for name in names} | {"losses": losses}
 
     def __str__(self) -> str:
-        lines = [
-            f"{self.claim}: {self.holds} of {self.cells} {self.unit}, margins "
-            f"{self.least:+.4f} to {self.most:+.4f}, mean {self.mean:+.4f} "
-            f"({self.test_subset} test subset)"
-        ]
-        lines += [f"  not in {name}: {margin:+.4f}" for name, margin in self.losses]
+        lines = [f"{self.claim}: {self.counts}, {self.spread} ({self.test_subset} test subset)"]
+        lines += [f"  {self.missed} {name}: {margin:+.4f}" for name, margin in self.losses]
         return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class Contest(Tally):
+    """A method against another: the cells in which it is ahead, level and behind.
+
+    ``contrasts`` are those of the cells of ``margins``, ``datasets`` their data sets. It
+    :attr:`holds` where the method is ahead and fails where it is behind, by
+    :func:`~pairlearn_bench.statistics.verdicts`.
+    """
+
+    contrasts: tuple[Contrast, ...] = ()
+    datasets: tuple[str, ...] = ()
+    missed: ClassVar[str] = "behind in"
+
+    @classmethod
+    def of(cls, claim: str, test_subset: str, cells: Iterable[tuple[Cell, Contrast]]) -> Contest:
+        """The contest of these cells; the estimator's prior is no part of their names."""
+        cells = list(cells)
+        names = [describe(replace(cell.config, prior_factor=1.0)) for cell, _ in cells]
+        contrasts = tuple(contrast for _, contrast in cells)
+        margins = tuple((n, c.difference) for n, c in zip(names, contrasts, strict=True))
+        datasets = tuple(cell.config.dataset for cell, _ in cells)
+        return cls(claim, test_subset, margins, contrasts=contrasts, datasets=datasets)
+
+    @classmethod
+    def paired(
+        cls, claim: str, cells: Iterable[tuple[Cell, Mapping[int, float], Mapping[int, float]]]
+    ) -> Contest:
+        """The contest of accuracies by seed, ours and theirs, on the stratified test subset."""
+        pairs = [(cell, paired(ours, theirs)) for cell, ours, theirs in cells]
+        return cls.of(claim, "stratified", [(c, gap) for c, gap in pairs if gap is not None])
+
+    @cached_property
+    def verdicts(self) -> tuple[str, ...]:
+        """Of each cell "ahead", "level", "behind" or "untested"."""
+        return tuple(verdicts(self.contrasts))
+
+    @property
+    def holds(self) -> int:
+        """Number of cells in which the method is ahead."""
+        return self.verdicts.count("ahead")
+
+    @property
+    def losses(self) -> tuple[tuple[str, float], ...]:
+        """The cells in which it is behind, the worst first."""
+        pairs = zip(self.margins, self.verdicts, strict=True)
+        behind = [margin for margin, verdict in pairs if verdict == "behind"]
+        return tuple(sorted(behind, key=lambda cell: cell[1]))
+
+    @property
+    def counts(self) -> str:
+        """In how many cells it is ahead, level and behind."""
+        level, untested = (self.verdicts.count(word) for word in ("level", "untested"))
+        rest = f", level in {level}, behind in {len(self.losses)}"
+        single = f", {untested} with one seed" if untested else ""
+        return f"ahead in {self.holds} of {self.cells} {self.unit}{rest}{single}"
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """Interval of 95% for the mean margin over data sets; None with one data set."""
+        named = list(zip(self.datasets, self.contrasts, strict=True))
+        return interval_over_sets(
+            {k: [c.difference for _, c in v] for k, v in grouped(named, lambda x: x[0]).items()}
+        )
+
+    @property
+    def effect(self) -> float | None:
+        """The median effect size of the cells."""
+        effects = [c.effect for c in self.contrasts if c.effect is not None]
+        return median(effects) if effects else None
+
+    @property
+    def spread(self) -> str:
+        """The margins, with their interval and effect size."""
+        over = (
+            "; 95% over data sets {:+.4f} to {:+.4f}".format(*self.interval)
+            if self.interval
+            else ""
+        )
+        size = f"; effect size {self.effect:+.1f}" if self.effect is not None else ""
+        return f"{super().spread}{over}{size}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        counts = {word: self.verdicts.count(word) for word in ("ahead", "level", "behind")}
+        return super().to_dict() | counts | {"interval": self.interval, "effect": self.effect}
 
 
 def headline_counts(grid: str, records: Iterable[Record]) -> dict[str, Tally]:
     """Count in how many cells each claim about an experiment holds, and where it fails.
 
-    ``reproduced``, ``published`` and ``ceiling`` are on the paper's test subset, ``own``,
+    ``reproduced`` (ABS and supervised), ``uncorrected`` (unbiased and ReLU), ``wide`` (a published
+    spread that hardly tests anything) and ``published`` are on the paper's test subset, ``own``,
     ``supervised``, ``annotator`` and ``mirrored`` on the stratified one; claims without cells are
-    left out. ``corrected`` is ``reproduced`` without unbiased risks. The prefix ``guided-`` marks
-    the guided likelihood, ``cifar10-resnet32-`` CIFAR-10's published images, which are counted
-    elsewhere with ``all-`` alone.
+    left out. The prefix ``guided-`` marks the guided likelihood, ``cifar10-resnet32-`` CIFAR-10's
+    published images, which are counted nowhere else.
     """
     comparable = [record for record in records if is_comparable(record.run)]
     published = PUBLISHED[grid]() if grid in PUBLISHED else ()
@@ -118,11 +219,6 @@ def headline_counts(grid: str, records: Iterable[Record]) -> dict[str, Tally]:
         parts = [run.dataset, run.model, *variant.split(", ")[2:], ""] if variant else []
         prefix = "-".join(parts).replace(" ", "-")
         tallies |= {f"{prefix}{k}": tally for k, tally in _claims(group, published)}
-    for name in ("reproduced", "corrected"):
-        here, cifar10 = (tallies.get(f"{prefix}{name}") for prefix in ("", BEST_FIT))
-        if here and cifar10:
-            claim, margins = f"CIFAR-10 included, {here.claim}", here.margins + cifar10.margins
-            tallies[f"all-{name}"] = replace(here, claim=claim, margins=margins)
     return {name: tally for name, tally in tallies.items() if tally.margins}
 
 
@@ -132,30 +228,49 @@ def _claims(
     """Tallies of all claims about comparable runs, also of those without cells."""
     paper, fair = (summarize(records, subset) for subset in TEST_SUBSETS)
     yield "siblings", _against_unbiased_risks(fair)
-    for name, of in (("reproduced", ""), ("corrected", "with ABS, ReLU or classes, ")):
+    evidence = compare_with_published(paper, published).evidence
+    for name, group in GROUPS.items():
         margins = [
             (f"{describe(cell)}, {cell.method}", cell.tolerance - abs(cell.difference))
-            for cell in compare_with_published(paper, published).evidence
-            if not (of and cell.method.endswith(UNBIASED))
+            for cell in evidence
+            if cell.group == name
         ]
-        claim = f"{of}within tolerance of the published number"
-        yield name, Tally(claim, "paper", tuple(margins))
-    best = _best_means(c for c in published if c.method.is_weak and c.copy_of is None)
+        yield (
+            name,
+            Tally(f"{group}, within tolerance of the published number", "paper", (*margins,)),
+        )
+    best = _best_cells(c for c in published if c.method.is_weak and c.copy_of is None)
+    own, labelled = (
+        {key: cell.by_seed for key, cell in _best_cells(cells).items()}
+        for cells in (
+            (cell for cell in fair if cell.method.risk in PAPER_RISKS),
+            (cell for cell in fair if not cell.method.is_weak),
+        )
+    )
     for method, prefix in CHALLENGERS.items():
-        same = _with_its_seeds(records, method)
-        paper, fair = (summarize(same, subset) for subset in TEST_SUBSETS)
-        rivals = {
-            "published": best,
-            "labelled": _best_means(cell for cell in paper if not cell.method.is_weak),
-            "own": _best_means(cell for cell in fair if cell.method.risk in PAPER_RISKS),
-            "supervised": _best_means(cell for cell in fair if not cell.method.is_weak),
-        }
         on_paper, on_fair = (
             _best_cells(cell for cell in cells if cell.config.method == method)
             for cells in (paper, fair)
         )
-        for name, tally in _challenge(method, on_paper, on_fair, rivals):
-            yield f"{prefix}{name}", tally
+        printed = [
+            (cell, against_published(cell.values, best[key].mean, best[key].std, PUBLISHED_SEEDS))
+            for key, cell in on_paper.items()
+            if key in best
+        ]
+        claim = f"{method} against the best published weakly supervised method"
+        yield f"{prefix}published", Contest.of(claim, "paper", printed)
+        annotators = {
+            key: dict(zip(cell.seeds, cell.annotators, strict=True))
+            for key, cell in on_fair.items()
+            if cell.annotators
+        }
+        for name, rival, theirs in (
+            ("own", "the best of our runs of the paper's methods", own),
+            ("supervised", "supervised training on the same pairs", labelled),
+            ("annotator", "the annotator", annotators),
+        ):
+            both = [(c, c.by_seed, theirs[key]) for key, c in on_fair.items() if key in theirs]
+            yield f"{prefix}{name}", Contest.paired(f"{method} against {rival}", both)
         runs = [
             (f"{describe(r.run)}, seed {r.run.seed}", r.results["stratified"] - 0.5)
             for r in records
@@ -165,64 +280,23 @@ def _claims(
         yield f"{prefix}mirrored", Tally(claim, "stratified", tuple(runs), "runs")
 
 
-def _with_its_seeds(records: Sequence[Record], method: str) -> list[Record]:
-    """The runs whose data set, prior, noise, share of the pairs and seed a method has, too."""
-
-    def key(run: Run) -> tuple[Any, ...]:
-        return run.dataset, run.prior, run.label_noise, run.fraction, run.seed
-
-    its = {key(record.run) for record in records if record.run.method == method}
-    return [record for record in records if key(record.run) in its]
-
-
-def _challenge(
-    method: str,
-    paper: Mapping[Any, Cell],
-    fair: Mapping[Any, Cell],
-    rivals: Mapping[str, Mapping[Any, float]],
-) -> Iterator[tuple[str, Tally]]:
-    """Compare a method with the rivals of each claim, by the cells of both test subsets."""
-    best, labelled = rivals["published"], rivals["labelled"]
-    annotator = {key: c.annotator for key, c in fair.items() if c.annotator is not None}
-    ceiling = {
-        key: min(labelled[key], cell.annotator) - CEILING_MARGIN
-        for key, cell in paper.items()
-        if key in best and key in labelled and cell.annotator is not None
-    }
-    near = f"at most {CEILING_MARGIN:g} below the lesser of supervised and annotator"
-    supervised = "at or above supervised training on the same pairs"
-    for name, claim, cells, others in (
-        ("published", "at or above the best published weakly supervised method", paper, best),
-        ("ceiling", near, paper, ceiling),
-        ("own", "at or above the best of our runs of the paper's methods", fair, rivals["own"]),
-        ("supervised", supervised, fair, rivals["supervised"]),
-        ("annotator", "at or above the annotator", fair, annotator),
-    ):
-        margins = [
-            (describe(replace(cell.config, prior_factor=1.0)), cell.mean - others[key])
-            for key, cell in cells.items()
-            if key in others
-        ]
-        subset = "paper" if cells is paper else "stratified"
-        yield name, Tally(f"{method} {claim}", subset, tuple(margins))
-
-
-def _against_unbiased_risks(cells: Sequence[Cell]) -> Tally:
+def _against_unbiased_risks(cells: Sequence[Cell]) -> Contest:
     """Compare the likelihood with the unbiased risk of the same statements."""
 
     def key(cell: Cell) -> tuple[Any, ...]:
         return question_of(cell.config.method), *condition_of(cell)
 
     likelihoods = {key(cell): cell for cell in cells if cell.config.method in LIKELIHOODS}
-    margins = [
-        (f"{describe(cell.config)}, {cell.config.method}", likelihoods[key(cell)].mean - cell.mean)
-        for cell in cells
-        if cell.method.risk in (*READ_BY, *SOFT)
-        and cell.method.correction == "none"
-        and key(cell) in likelihoods
-    ]
-    claim = "the likelihood at or above the unbiased risk of the same statements"
-    return Tally(claim, "stratified", tuple(margins))
+    return Contest.paired(
+        "the likelihood against the unbiased risk of the same statements",
+        [
+            (cell, likelihoods[key(cell)].by_seed, cell.by_seed)
+            for cell in cells
+            if cell.method.risk in (*READ_BY, *SOFT)
+            and cell.method.correction == "none"
+            and key(cell) in likelihoods
+        ],
+    )
 
 
 def _best_cells(cells: Iterable[AnyCell]) -> dict[Any, AnyCell]:
@@ -237,10 +311,6 @@ def _best_cells(cells: Iterable[AnyCell]) -> dict[Any, AnyCell]:
         if key not in best or cell.mean > best[key].mean:
             best[key] = cell
     return best
-
-
-def _best_means(cells: Iterable[AnyCell]) -> dict[Any, float]:
-    return {key: cell.mean for key, cell in _best_cells(cells).items()}
 
 
 @dataclass(frozen=True)

@@ -19,14 +19,21 @@ from typing import Any, TypeAlias, TypeVar
 from pairlearn.models import CONVOLUTIONAL, PERCEPTRONS
 from pairlearn.risks import RISKS, Risk, make_risk
 from pairlearn_bench.data import SPECS
+from pairlearn_bench.rivals import RIVALS
 from pairlearn_bench.statements import LIKELIHOODS, SIDELESS
 
 CORRECTIONS = ("none", "relu", "abs")
 GUIDED = "likelihood-guided"
 PUBLISHED_IMAGES = "published images"
-VARIANTS = (GUIDED, *LIKELIHOODS)
+VARIANTS = (GUIDED, *LIKELIHOODS, *RIVALS)
 
-_CORRECTION_TITLES = {"none": "Unbiased", "relu": "ReLU", "abs": "ABS", "guided": "ABS, guided"}
+_CORRECTION_TITLES = {
+    "none": "Unbiased",
+    "relu": "ReLU",
+    "abs": "ABS",
+    "ascent": "ascent",
+    "guided": "ABS, guided",
+}
 _NAME = re.compile(r"(?P<family>[a-z]+)(-(?P<number>\d*\.?\d+))?(-(?P<correction>[a-z].*))?")
 _ORDINARY_PRIOR = 0.3  # where every risk is defined, so that only a wrong name is refused
 
@@ -76,6 +83,8 @@ class Method:
     def title(self) -> str:
         """The name in tables and figures, that of the paper if it has one."""
         family, _, number = self.risk.partition("-")
+        if family in ("mcl", "glws"):
+            return " ".join([family.upper(), *[self.correction] * (family == "glws")])
         title = RISKS[family].title if family in RISKS else family
         if family == "supervised":
             return title
@@ -111,7 +120,9 @@ def risk_of(method: str, prior: float) -> Risk:
     """The risk that a method trains with; ValueError if it is undefined at this prior."""
     if method in SIDELESS and prior == 0.5:
         raise ValueError(f"{method}: at prior ½ the classes cannot be told apart")
-    return make_risk("likelihood-abs" if method in VARIANTS else method, prior=prior)
+    if method in VARIANTS:
+        return make_risk("likelihood-none" if method in RIVALS else "likelihood-abs")
+    return make_risk(method, prior=prior)
 
 
 @cache
@@ -156,7 +167,7 @@ def method_order(method: str) -> int:
 T = TypeVar("T")
 
 _CHOICES = {
-    "annotator": ("paper", "calibrated"),
+    "annotator": ("paper", "calibrated", "drawn"),
     "images": ("proper", "published"),
 }
 _Rule: TypeAlias = tuple[Callable[[Any], Any], Callable[[Any], bool], str]
@@ -211,8 +222,9 @@ class Run:
     fraction : float
         Share of the ``pairs`` that is used, in (0, 1].
     model : {"mlp", "mlp-bn", "mlp-small", "linear", "resnet34", "resnet32"}
-    annotator : {"paper", "calibrated"}
-        Trained at the natural class prior, or at that of the pairs.
+    annotator : {"paper", "calibrated", "drawn"}
+        Trained at the natural class prior, or at that of the pairs. "drawn": as "paper", and then
+        the classes are drawn anew from its posteriors, so that it is calibrated exactly.
     pairs, epochs, batch_size : int
     learning_rate, weight_decay : float
         Of Adam.

@@ -19,6 +19,7 @@ from pairlearn.columns import Floats, Indices, Mask
 from pairlearn.judgements import Judgements
 from pairlearn.judgements.kinds import code, kind
 from pairlearn.randomness import permutation, stream, uniform
+from pairlearn_bench.rivals import RIVALS, scored_rows
 
 
 @dataclass(frozen=True)
@@ -122,6 +123,18 @@ def _mixed(items: Items) -> Judgements:
     )
 
 
+def _scored(items: Items) -> Judgements:
+    """Soft similarities as GLWS scores them."""
+    different = 1 - _simulated("similarity", items).values[:, 0]
+    return scored_rows(items.pairs, different, different)
+
+
+def _directed(items: Items) -> Judgements:
+    """Soft differences as GLWS scores them."""
+    c = _simulated("difference", items).values[:, 1]
+    return scored_rows(items.pairs, np.maximum(-c, 0), np.maximum(c, 0))
+
+
 class Statement(NamedTuple):
     """A question to an annotator, and the rows made from the answers."""
 
@@ -149,6 +162,8 @@ STATEMENTS = {
     "positive": Statement("Is it positive? (only yes is kept)", _positive),
     "similar": Statement("Are they alike? (only yes is kept)", _similar),
     "certain": Statement("Is it positive? If so, how likely would you say?", _certain),
+    "scored": Statement("How likely are they alike?", _scored),
+    "directed": Statement("How much more positive is one?", _directed),
     "mixed": Statement("A quarter each: soft pairs, alike or not, which one, labels", _mixed),
 }
 """The questions by name."""
@@ -166,10 +181,9 @@ READ_BY = {
 SOFT = {"sconfconfdiff": "soft", "sconf": "similarity", "confdiff": "difference"}
 """The part of soft pairs that each of the paper's methods reads."""
 
-LIKELIHOODS = tuple(
-    f"likelihood-{name}" for name in STATEMENTS if name not in ("positive", "similar", "certain")
-)
-"""The likelihood of each question, except those of which only the answer yes is kept."""
+_NO_LIKELIHOOD = ("positive", "similar", "certain", "scored", "directed")
+LIKELIHOODS = tuple(f"likelihood-{name}" for name in STATEMENTS if name not in _NO_LIKELIHOOD)
+"""The likelihood of each question, except those of which only the answer yes is kept, and GLWS."""
 
 OF_BOTH_ITEMS = ("likelihood-confidences", "likelihood-labels")
 """Baselines with an answer about each item of the pairs, which are twice as many answers."""
@@ -177,7 +191,7 @@ OF_BOTH_ITEMS = ("likelihood-confidences", "likelihood-labels")
 SIBLING_METHODS = (
     *(method for method in LIKELIHOODS if method not in OF_BOTH_ITEMS),
     *(f"{f}-{c}" for f in (*SOFT, *READ_BY) for c in ("none", "abs") if f != "pconf"),
-    *("nnpu-relu", "pconf-none"),
+    *("nnpu-relu", "nnpu-ascent", "pconf-none", *RIVALS),
 )
 """The methods of the grid: unbiased, with ABS where weights can be negative, nnPU as published."""
 
@@ -188,6 +202,8 @@ SIDELESS = ("likelihood-similarity", "likelihood-same")
 def statements_of(method: str) -> str | None:
     """The key of `STATEMENTS` that a method reads, or None for soft pairs as in the paper."""
     family, _, rest = method.partition("-")
+    if method in RIVALS:
+        return RIVALS[method]
     return rest if method in LIKELIHOODS else READ_BY.get(family)
 
 

@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from pairlearn.annotators.grid import HARD, HONEST, outcome_chances, outcome_of
+from pairlearn.annotators.grid import HONEST, outcome_chances, outcome_of
 from pairlearn.columns import Floats, Indices
 from pairlearn.judgements.answer_scale import RANGES, scale_of
 
@@ -17,23 +17,21 @@ GRID = np.array([0.0015, 0.003])
 """Mean squared distances of honest s and c from the nearest cell of the grid."""
 START = np.array([0.02, 0.06])
 """Variances of s and c to start from: about those of the honest answers themselves."""
-LEANS = np.arange(-12, 13) / 40
-"""Candidate leans, in steps that the grid resolves. Beyond 0.3 most answers would be clipped."""
-LEAST_LEAN = 0.03
-"""Least lean that is told from none: the standard deviation of the grid's own error."""
+LEANS = np.r_[-12:-1, 0, 2:13] / 40
+"""Candidate leans, in steps that the grid resolves: its own error, a standard deviation of 0.03,
+hides smaller ones than 0.05, and beyond 0.3 most answers would be clipped."""
 SPREADS = np.sqrt(np.geomspace(0.02, 1, 8))
 """Candidate spreads of answers on levels, as factors of the spread to start from."""
-MOST_LEVELS = 25
-"""Levels that are modelled one by one; finer scales are as good as continuous."""
 PRIOR_ANSWERS, PRIOR_VARIANCE = 5.0, 0.01
 """Weak prior of the spread: five answers that are off by 0.1. It keeps the spread of people with
 few answers from 0."""
-NOTHING_ELSE = 0.999
-"""Share of guesses of who gives one answer to everything."""
 SAME = ("says “same” {lean} too much", "says “different” {lean} too much")
 RIGHT = ("favours the right one by {lean}", "favours the left one by {lean}")
+NOTHING_ELSE = 0.999
+"""Share of guesses of who gives one answer to everything; 1 would leave no weight at all."""
 UNRELATED = 0.8
-"""Share of guesses from which on the answers say next to nothing about the pairs."""
+"""Share of guesses from which on the answers say next to nothing about the pairs: a precision of
+1/16 of that of honest ones (`Annotators.correct`)."""
 
 
 @dataclass(frozen=True)
@@ -87,27 +85,28 @@ class Annotator:
     def start(cls, name: str, values: Floats) -> Annotator:
         """A starting point: some guesses, no lean, and the scale that the answers show."""
         found = scale_of(*values.T)
-        levels = tuple(
-            tuple(np.unique(column[~np.isnan(column)]).tolist()) if count else ()
+        same, right = (
+            tuple(np.unique(column[~np.isnan(column)]).tolist()) if count and not found.hard else ()
             for column, count in zip(values.T, found.levels, strict=True)
         )
-        if found.hard or max(map(len, levels)) > MOST_LEVELS:
-            levels = ((), ())
-        same, right = (0.0, 0.0) if found.hard else np.sqrt(START).tolist()
-        scale: Any = "hard" if found.hard else "levels" if any(levels) else "soft"
-        # One answer to everything says nothing about any pair.
+        # One answer to everything says nothing about any pair: all of them belong to others.
         constant = len(np.unique(np.nan_to_num(values, nan=9), axis=0)) == 1
-        random, borrowed = (0.0, NOTHING_ELSE) if constant else (0.1, 0.02)
+        spreads = (0.0, 0.0) if found.hard else np.sqrt(START).tolist()
         return cls(
             name,
             len(values),
-            guesses=random + borrowed,
-            borrowed=borrowed,
-            spread_same=same,
-            spread_right=right,
-            scale=scale,
-            levels=(levels[0], levels[1]),
+            guesses=NOTHING_ELSE if constant else 0.12,
+            borrowed=NOTHING_ELSE if constant else 0.02,
+            spread_same=spreads[0],
+            spread_right=spreads[1],
+            scale="hard" if found.hard else "levels" if same or right else "soft",
+            levels=(same, right),
         )
+
+    @property
+    def constant(self) -> bool:
+        """Whether all answers are the same."""
+        return self.borrowed == NOTHING_ELSE
 
     @property
     def informative(self) -> bool:
@@ -115,14 +114,14 @@ class Annotator:
         return self.guesses < UNRELATED
 
     @property
-    def ideal(self) -> bool:
-        """Whether there is nothing to correct."""
-        return self.guesses < 0.02 and not self.lean_same and not self.lean_right
-
-    @property
     def leans(self) -> Floats:
         """Leans of similarities and of differences."""
         return np.array([self.lean_same, self.lean_right])
+
+    @property
+    def spreads(self) -> Floats:
+        """Spreads of similarities and of differences."""
+        return np.array([self.spread_same, self.spread_right])
 
     @property
     def noise(self) -> Floats:
@@ -135,143 +134,116 @@ class Annotator:
             s, c = HONEST.T
             return np.array([(s * (1 - s)).mean(), (1 - s - c**2).mean()])
         steps = [np.diff(levels).mean() if len(levels) > 1 else 0.0 for levels in self.levels]
-        return np.square([self.spread_same, self.spread_right]) + np.square(steps) / 12
-
-    def admits(self, values: Floats) -> bool:
-        """Whether answers (n, 2) are on the scale that this was learnt from."""
-        return self.scale in ("soft", Annotator.start("", values).scale)
+        return self.spreads**2 + np.square(steps) / 12
 
     def density(self, values: Floats) -> Floats:
         """Density (n, cells) of answers (n, 2) that are no guesses; probabilities of levels."""
-        return np.exp(self._logs(values, *self.leans))
+        return np.exp(self.logs(values, self.leans))
 
     def anything(self, values: Floats) -> Floats:
         """Density (n,) of answers at random on the scales."""
         if self.scale == "hard":
-            return np.full(len(values), 1 / (len(HARD) + 1))
+            return np.full(len(values), 1 / 4)
         sizes = [
             len(levels) or high - low
             for levels, (low, high) in zip(self.levels, RANGES, strict=True)
         ]
         return np.asarray(np.where(np.isnan(values), 1, 1 / np.array(sizes, np.float64)).prod(1))
 
-    def slopes(self, values: Floats, honest: Floats) -> Floats:
-        """Derivatives (n, 2) of the log-likelihood of each answer by the two leans.
-
-        ``honest`` (n, cells) is the probability of each cell and that the answer is no guess.
-        """
-        step = LEAST_LEAN / 2
-        return np.stack(
-            [
-                (honest * (self._logs(values, *up) - self._logs(values, *down))).sum(1) / (2 * step)
-                for up, down in (
-                    (self.leans + move, self.leans - move) for move in step * np.eye(2)
-                )
-            ],
-            axis=1,
-        )
-
-    def updated(
-        self, values: Floats, honest: Floats, borrowed: Floats, leaning: bool, sharp: bool
-    ) -> Annotator:
-        """The maximisation step.
-
-        ``values`` (n, 2) are the answers, ``honest`` (n, cells) as in `slopes`, and ``borrowed``
-        (n,) the probability that each belongs to another pair. Unless ``leaning``, leans stay,
-        and unless ``sharp`` spreads. A lean costs ½ log n of the log-likelihood, as by the Bayesian
-        information criterion, and ten answers more than there are keep the share of guesses from
-        its ends.
-        """
-        if self.borrowed == NOTHING_ELSE or not len(values):
-            return self
-        n, guesses = len(values), float((1 - honest.sum(1)).sum())
-        person = replace(
-            self, guesses=(guesses + 0.5) / (n + 10), borrowed=float(borrowed.sum()) / (n + 10)
-        )
-        cost, leans = np.log(n) / 2, LEANS[(LEANS == 0) | (np.abs(LEANS) >= LEAST_LEAN)]
-        for side, word in enumerate(("same", "right")):
-            tried = leans if leaning else self.leans[side, None]
-            find = person._likeliest if self.scale == "soft" else person._likeliest_level
-            lean, spread = find(side, tried, cost, values, honest)
-            fitted: dict[str, Any] = {f"lean_{word}": lean}
-            person = replace(person, **fitted | ({f"spread_{word}": spread} if sharp else {}))
-        return person
-
-    def _likeliest(
-        self, side: int, leans: Floats, cost: float, values: Floats, honest: Floats
-    ) -> tuple[float, float]:
-        """Lean and spread of least squares, of similarities or of differences."""
-        given = ~np.isnan(values[:, side])
-        answers, means = np.where(given, values[:, side], 0), self._mean(side, leans[:, None])
-        total, summed = given @ honest, answers @ honest
-        left = honest.sum(1) @ answers**2 + means**2 @ total - 2 * means @ summed
-        best = int((-left / (2 * self._variance(side)) - cost * (leans != 0)).argmax())
-        prior = PRIOR_ANSWERS * PRIOR_VARIANCE
-        variance = (float(left[best]) + prior) / (float(total.sum()) + PRIOR_ANSWERS)
-        return float(leans[best]), float(np.sqrt(max(variance - GRID[side], 0.0)))
-
-    def _likeliest_level(
-        self, side: int, leans: Floats, cost: float, values: Floats, honest: Floats
-    ) -> tuple[float, float]:
-        """Lean and spread of the greatest likelihood, of answers on levels and hard ones."""
-        kept = np.nan_to_num(values, nan=np.inf)
-        used, first, which = np.unique(kept, axis=0, return_index=True, return_inverse=True)
-        counts = np.zeros((len(used), len(HONEST)))
-        np.add.at(counts, which.ravel(), honest)
-        word = ("same", "right")[side]
-
-        def gain(lean: float, spread: float) -> float:
-            changed: dict[str, Any] = {f"lean_{word}": lean, f"spread_{word}": spread}
-            person = replace(self, **changed)
-            logs = person._logs(values[first], *person.leans)
-            return float((logs * counts).sum()) - cost * (lean != 0)
-
-        here = (self.spread_same, self.spread_right)[side]
-        lean = max(leans.tolist(), key=lambda lean: gain(lean, here))
-        if self.scale == "hard":
-            return lean, here
-        spreads = (SPREADS * np.sqrt(START[side])).tolist()
-        return lean, max(spreads, key=lambda spread: gain(lean, spread))
-
-    def _mean(self, side: int, lean: Any) -> Floats:
-        """Honest answers of the grid with a lean, clipped to the scale."""
-        return np.asarray(np.clip(HONEST[:, side] + lean, *RANGES[side]))
-
-    def _variance(self, side: int) -> float:
-        return float(GRID[side]) + (self.spread_same, self.spread_right)[side] ** 2
-
-    def _logs(self, values: Floats, *leans: float) -> Floats:
+    def logs(self, values: Floats, leans: Floats) -> Floats:
         """Log-densities (n, cells) of answers that are no guesses, with these leans."""
         if self.scale == "hard":
-            chances = outcome_chances(self._mean(0, leans[0]), self._mean(1, leans[1]))
-            return np.asarray(np.log(chances)[:, outcome_of(values)].T)
+            return self._table(0, leans, self.spreads)[:, self._code(0, values)].T
         logs = np.zeros((len(values), len(HONEST)))
-        for side, lean in enumerate(leans):
-            given = ~np.isnan(values[:, side])
-            variance = self._variance(side)
+        for side, column in enumerate(values.T):
+            given = ~np.isnan(column)
             if self.levels[side]:
-                table = self._level_logs(side, lean)
-                logs += given[:, None] * table[:, self._level(side, values[:, side])].T
+                table = self._table(side, leans, self.spreads)
+                logs += given[:, None] * table[:, self._code(side, values)].T
                 continue
-            answers, means = np.where(given, values[:, side], 0), self._mean(side, lean)
+            answers, means = np.where(given, column, 0), _means(side, leans[side])
+            variance = GRID[side] + self.spreads[side] ** 2
             # Squared distances, expanded so that one matrix product computes them.
             fixed = answers**2 / variance + np.log(2 * np.pi * variance)
             terms = np.stack([given / variance, answers / variance, given * fixed], 1)
             logs += terms @ np.stack([-(means**2) / 2, means, np.full(len(HONEST), -0.5)])
         return logs
 
-    def _level(self, side: int, values: Floats) -> Indices:
-        """Index of the nearest level of each answer."""
-        edges = np.array(self.levels[side])
-        return np.digitize(np.nan_to_num(values), (edges[1:] + edges[:-1]) / 2)
+    def updated(
+        self, values: Floats, honest: Floats, borrowed: Floats, leaning: bool, sharp: bool
+    ) -> Annotator:
+        """The maximisation step.
 
-    def _level_logs(self, side: int, lean: float) -> Floats:
-        """Log-probabilities (cells, levels): of values between the middles of levels."""
+        ``values`` (n, 2) are the answers, ``honest`` (n, cells) is the probability of each cell and
+        that the answer is no guess, and ``borrowed`` (n,) that it belongs to another pair. Unless
+        ``leaning``, leans stay, and unless ``sharp`` spreads. A lean costs ½ log n of the
+        log-likelihood, as by the Bayesian information criterion, and ten answers more than there
+        are keep the share of guesses from its ends.
+        """
+        if self.constant or not len(values):
+            return self
+        n, guesses = len(values), float((1 - honest.sum(1)).sum())
+        person = replace(
+            self, guesses=(guesses + 0.5) / (n + 10), borrowed=float(borrowed.sum()) / (n + 10)
+        )
+        for side, word in enumerate(("same", "right")):
+            leans = LEANS if leaning else self.leans[side, None]
+            listed = self.scale == "hard" or self.levels[side]
+            find = person._likeliest if listed else person._least_squares
+            lean, spread = find(side, leans, np.log(n) / 2 * (leans != 0), values, honest)
+            fitted: dict[str, Any] = {f"lean_{word}": lean}
+            person = replace(person, **fitted | ({f"spread_{word}": spread} if sharp else {}))
+        return person
+
+    def _least_squares(
+        self, side: int, leans: Floats, cost: Floats, values: Floats, honest: Floats
+    ) -> tuple[float, float]:
+        """Lean and spread of similarities or of differences that take any value."""
+        given = ~np.isnan(values[:, side])
+        answers, means = np.where(given, values[:, side], 0), _means(side, leans[:, None])
+        total, summed = given @ honest, answers @ honest
+        left = honest.sum(1) @ answers**2 + means**2 @ total - 2 * means @ summed
+        best = int((-left / (2 * (GRID[side] + self.spreads[side] ** 2)) - cost).argmax())
+        prior = PRIOR_ANSWERS * PRIOR_VARIANCE
+        variance = (float(left[best]) + prior) / (float(total.sum()) + PRIOR_ANSWERS)
+        return float(leans[best]), float(np.sqrt(max(variance - GRID[side], 0.0)))
+
+    def _likeliest(
+        self, side: int, leans: Floats, cost: Floats, values: Floats, honest: Floats
+    ) -> tuple[float, float]:
+        """Lean and spread of the greatest likelihood, of levels and hard answers."""
+        given = ~np.isnan(values[:, side]) | (self.scale == "hard")
+        code, here = self._code(side, values[given]), float(self.spreads[side])
+        counts = np.zeros((code.max(initial=0) + 1, len(HONEST)))
+        np.add.at(counts, code, honest[given])
+
+        def gain(lean: float, spread: float) -> float:
+            tried, spreads = self.leans, self.spreads
+            tried[side], spreads[side] = lean, spread
+            return float((self._table(side, tried, spreads)[:, : len(counts)].T * counts).sum())
+
+        lean = float(leans[np.argmax([gain(lean, here) for lean in leans] - cost)])
+        if self.scale == "hard":
+            return lean, here
+        spreads = (SPREADS * np.sqrt(START[side])).tolist()
+        return lean, max(spreads, key=lambda spread: gain(lean, spread))
+
+    def _code(self, side: int, values: Floats) -> Indices:
+        """Index of the outcome, or of the nearest level, of each answer."""
+        if self.scale == "hard":
+            return outcome_of(values)
+        edges = np.array(self.levels[side])
+        return np.digitize(np.nan_to_num(values[:, side]), (edges[1:] + edges[:-1]) / 2)
+
+    def _table(self, side: int, leans: Floats, spreads: Floats) -> Floats:
+        """Log-probabilities (cells, codes): of outcomes, or of values between middles of levels."""
+        if self.scale == "hard":
+            return np.log(outcome_chances(_means(0, leans[0]), _means(1, leans[1])))
         from scipy.special import ndtr  # slow to import
 
         levels = np.array(self.levels[side])
-        gaps = (levels[1:] + levels[:-1]) / 2 - self._mean(side, lean)[:, None]
-        below = ndtr(gaps / np.sqrt(self._variance(side)))
+        gaps = (levels[1:] + levels[:-1]) / 2 - _means(side, leans[side])[:, None]
+        below = ndtr(gaps / np.sqrt(GRID[side] + spreads[side] ** 2))
         return np.asarray(np.log(np.diff(below, prepend=0.0, append=1.0).clip(1e-9)))
 
     def phrases(self) -> list[Phrase]:
@@ -280,7 +252,7 @@ class Annotator:
         Shares and leans are left out where their interval includes 0, and a share of guesses that
         is known to no better than ±½ is not told.
         """
-        if self.borrowed == NOTHING_ELSE:
+        if self.constant:
             return [("gives one answer to everything", {})]
         if not self.informative:
             return [("answers are hardly related to the pairs", {})]
@@ -294,13 +266,11 @@ class Annotator:
                 text = "{share} of the answers are guesses ({low:.0%} to {high:.0%})"
             shares = {"share": _in_words(self.guesses), "low": float(low), "high": float(high)}
             phrases.append((text, shares))
-        for lean, error, texts in (
-            (self.lean_same, self.lean_same_error, SAME),
-            (self.lean_right, self.lean_right_error, RIGHT),
-        ):
+        errors = (self.lean_same_error, self.lean_right_error)
+        for lean, error, texts in zip(self.leans, errors, (SAME, RIGHT), strict=True):
             if abs(lean) > 1.96 * error:
                 amount = f"{abs(lean):.2f}" + f" ± {1.96 * error:.2f}" * bool(error)
-                phrases.append((texts[lean < 0], {"lean": amount}))
+                phrases.append((texts[int(lean < 0)], {"lean": amount}))
         spread = float(np.sqrt((self.spread_same**2 + self.spread_right**2 / 4) / 2))
         if spread >= 0.05:
             phrases.append(("answers vary by {spread:.2f}", {"spread": spread}))
@@ -321,3 +291,8 @@ def _in_words(share: float) -> str:
         if abs(share - value) < 0.02:
             return word
     return f"{share:.0%}"
+
+
+def _means(side: int, lean: Any) -> Floats:
+    """Honest answers of the grid with a lean, clipped to the scale."""
+    return np.asarray(np.clip(HONEST[:, side] + lean, *RANGES[side]))

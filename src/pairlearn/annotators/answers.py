@@ -17,10 +17,8 @@ from pairlearn.judgements.answer_scale import RANGES, scale_of
 LISTED = 5
 """Names that a sentence lists; more would not be read."""
 SLACK = 0.02
-"""Distance from the feasible region that counts as rounding by hand, as in `check`."""
-
-SLIPS = 0.01
-"""Share of answers outside of the scales that slips of the pen may make."""
+"""Distance from the feasible region that counts as rounding by hand: two answers that are each off
+by 0.01."""
 
 
 def named(annotator: Any) -> NDArray[np.str_]:
@@ -130,4 +128,4 @@ class Answers:
     def beyond(self) -> bool:
         """Whether answers lie outside the scales, as no person answers: noise was added."""
         low, high = np.transpose(RANGES)
-        return bool(((self.values < low) | (self.values > high)).any(1).mean() > SLIPS)
+        return bool(((self.values < low) | (self.values > high)).any())

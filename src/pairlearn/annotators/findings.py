@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import combinations
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -32,8 +34,6 @@ RELATED = 0.3
 MIDDLE = 0.1
 """Share of answers in the exact middle of both scales: honest ones on scales without levels hardly
 ever repeat a point."""
-CHANCE = 0.001
-"""Probability of one answer to everything in a table without such people."""
 
 
 @dataclass(frozen=True)
@@ -72,19 +72,20 @@ def findings(judged: Judgements, log_odds: Any = None) -> list[AnnotatorFinding]
         return []
     scores = None if log_odds is None else np.asarray(log_odds, np.float64)[answers.rows]
     found = [*_one_answer(answers), *_untouched(answers)]
-    constant = {
-        name
-        for finding in found
-        if finding.code in ("constant-annotator", "constant-difference")
-        for name in finding.names
-    }
     order = np.argsort([-len(rows) for rows in answers.each], kind="stable")[:MOST]
-    people = [int(k) for k in order if answers.names[k] not in constant]
-    columns = {k: answers.by_pair(k) for k in people}
+    columns = {int(k): answers.by_pair(k) for k in order}
+    silent = [x for x in found if x.code in ("constant-annotator", "constant-difference")]
+    columns = _others(answers, columns, silent)
     copies = [*_copies(answers, columns)]
-    copied = {name for finding in copies for name in finding.names}
-    columns = {k: own for k, own in columns.items() if answers.names[k] not in copied}
-    return [*found, *copies, *_relations(answers, columns, scores)]
+    return [*found, *copies, *_relations(answers, _others(answers, columns, copies), scores)]
+
+
+def _others(
+    answers: Answers, columns: dict[int, Floats], found: Sequence[AnnotatorFinding]
+) -> dict[int, Floats]:
+    """Columns of those whom no finding names."""
+    names = {name for finding in found for name in finding.names}
+    return {k: own for k, own in columns.items() if answers.names[k] not in names}
 
 
 def _one_answer(answers: Answers) -> Iterator[AnnotatorFinding]:
@@ -93,25 +94,23 @@ def _one_answer(answers: Answers) -> Iterator[AnnotatorFinding]:
     Where the others' answers vary that is no chance; where there are no others it is in any case
     nothing to learn from.
     """
-    from scipy.special import bdtrc  # slow to import
-
-    named_before: set[str] = set()
-    for code, columns in (("annotator", [0, 1]), ("similarity", [0]), ("difference", [1])):
-        values = answers.values[:, columns]
-        given = np.asarray(~np.isnan(values).any(1))
-        codes = np.unique(np.nan_to_num(values, nan=9), axis=0, return_inverse=True)[1].ravel()
-        for name, rows in zip(answers.names, answers.each, strict=True):
-            own = rows[given[rows]]
-            if len(own) < SHARED or len(np.unique(codes[own])) > 1 or name in named_before:
+    for who, (name, rows) in enumerate(zip(answers.names, answers.each, strict=True)):
+        for code, columns in (("annotator", [0, 1]), ("similarity", [0]), ("difference", [1])):
+            own, others = (
+                values[~np.isnan(values).any(1)]
+                for values in (
+                    v[:, columns]
+                    for v in (answers.values[rows], answers.values[answers.who != who])
+                )
+            )
+            if len(own) < SHARED or (own != own[0]).any():
                 continue
-            others = codes[given & (answers.who != answers.who[own[0]])]
-            usual = (np.count_nonzero(others == codes[own[0]]) + 1) / (len(others) + 2)
-            chance = float(bdtrc(len(own) - 1, len(own), usual))
-            if chance > CHANCE / len(answers.names) and len(others):
+            usual = ((others == own[0]).all(1).sum() + 1) / (len(others) + 2)
+            chance = float(usual ** len(own))
+            if len(others) and chance > NormalDist().cdf(-CLEAR) / len(answers.names):
                 continue
-            named_before |= {name} if code == "annotator" else set()
-            words = ("similarity", "difference")
-            said = " and ".join(f"{words[k]} {answers.values[own[0], k]:g}" for k in columns)
+            words = zip(np.array(["similarity", "difference"])[columns], own[0], strict=True)
+            said = " and ".join(f"{word} {value:g}" for word, value in words)
             yield AnnotatorFinding(
                 f"constant-{code}",
                 (name,),
@@ -119,6 +118,7 @@ def _one_answer(answers: Answers) -> Iterator[AnnotatorFinding]:
                 "the pairs. Check that these are the right columns, and ask again",
                 {"answers": len(own), "chance": chance},
             )
+            break
 
 
 def _untouched(answers: Answers) -> Iterator[AnnotatorFinding]:
@@ -126,40 +126,37 @@ def _untouched(answers: Answers) -> Iterator[AnnotatorFinding]:
     for name, rows in zip(answers.names, answers.each, strict=True):
         values = answers.values[rows]
         share = float((values == [0.5, 0]).all(1).mean())
-        if not MIDDLE < share < 1 or len(rows) < SHARED or scale_of(*values.T).coarse:
-            continue
-        yield AnnotatorFinding(
-            "untouched",
-            (name,),
-            f"{share:.0%} of {_whose(name)} {len(rows):,} answers are exactly in the middle of "
-            "both scales (similarity 0.5, difference 0), like sliders that were not moved. If they "
-            "mean “no answer”, drop these rows from all files",
-            {"share": share, "answers": len(rows)},
-        )
+        if MIDDLE < share < 1 and len(rows) >= SHARED and not scale_of(*values.T).coarse:
+            yield AnnotatorFinding(
+                "untouched",
+                (name,),
+                f"{share:.0%} of {_whose(name)} {len(rows):,} answers are exactly in the middle of "
+                "both scales (similarity 0.5, difference 0), like sliders that were not moved. If "
+                "they mean “no answer”, drop these rows from all files",
+                {"share": share, "answers": len(rows)},
+            )
 
 
 def _copies(answers: Answers, columns: dict[int, Floats]) -> Iterator[AnnotatorFinding]:
     """Annotators whose soft answers equal another's to the last digit on all shared pairs."""
-    numbers = sorted(columns)
-    for later, number in enumerate(numbers):
-        for first in numbers[:later]:
-            shared = ~np.isnan(columns[first]).all(1) & ~np.isnan(columns[number]).all(1)
-            ours, theirs = columns[first][shared], columns[number][shared]
-            points = len(np.unique(np.nan_to_num(ours, nan=9), axis=0))
-            # Honest answers on few levels agree as well.
-            if points < SHARED or not np.array_equal(ours, theirs, equal_nan=True):
-                continue
-            name, other = answers.names[number], answers.names[first]
-            yield AnnotatorFinding(
-                "copied-annotator",
-                (name,),
-                f"{_whose(name)} answers equal those of {other or 'the others'} to the last digit "
-                f"on all {shared.sum():,} pairs that both judged. A table imported twice, one "
-                "model under two names, or people who copy each other are one voice: leave one "
-                "of them out",
-                {"other": other, "shared": int(shared.sum())},
-            )
-            break
+    copied: set[int] = set()
+    for first, number in combinations(sorted(columns), 2):
+        both = np.stack([columns[first], columns[number]])
+        ours, theirs = both[:, ~np.isnan(both).all(2).any(0)]
+        # Honest answers on few levels agree as well.
+        points = len(np.unique(np.nan_to_num(ours, nan=9), axis=0))
+        if number in copied or points < SHARED or not np.array_equal(ours, theirs, equal_nan=True):
+            continue
+        copied.add(number)
+        yield AnnotatorFinding(
+            "copied-annotator",
+            (answers.names[number],),
+            f"{_whose(answers.names[number])} answers equal those of "
+            f"{answers.names[first] or 'the others'} to the last digit on all {len(ours):,} pairs "
+            "that both judged. A table imported twice, one model under two names, or people who "
+            "copy each other are one voice: leave one of them out",
+            {"other": answers.names[first], "shared": len(ours)},
+        )
 
 
 def _relations(
@@ -195,8 +192,8 @@ def _relations(
             {"correlation": float(correlation[k, worst]), "shared": int(shared[k, worst])},
         )
     rest = [k for k, name in enumerate(names) if name not in reversed_]
-    yield from _camps([names[k] for k in rest], *(m[np.ix_(rest, rest)]
-                      for m in (correlation, errors, shared)))  # fmt: skip
+    matrices = (matrix[np.ix_(rest, rest)] for matrix in (correlation, errors, shared))
+    yield from _camps([names[k] for k in rest], *matrices)
 
 
 def _camps(
@@ -208,31 +205,28 @@ def _camps(
     interval of their correlation is below that, they are apart. Somebody who is apart from
     everybody guesses, which the model contains, unless there is nobody else.
     """
-    spread = CLEAR / np.sqrt(shared.clip(1))
-    apart = (shared >= SHARED) & (correlation + spread < RELATED)
+    from scipy.sparse.csgraph import connected_components  # slow to import
+
+    apart = (shared >= SHARED) & (correlation + CLEAR / np.sqrt(shared.clip(1)) < RELATED)
     along = (correlation > RELATED) & (errors > CLEAR)
-    groups: list[list[int]] = []
-    for k in range(len(names)):
-        friends = [group for group in groups if along[k, group].any()]
-        groups = [group for group in groups if group not in friends]
-        groups.append(sorted([k, *(member for group in friends for member in group)]))
+    count, camp = connected_components(along, directed=False)
+    groups = [np.flatnonzero(camp == number).tolist() for number in range(count)]
     groups = [group for group in groups if len(group) > 1 or len(names) == 2]
-    for number, second in enumerate(groups):
-        for first in groups[:number]:
-            between = np.ix_(first, second)
-            if not apart[between].any() or along[between].any():
-                continue
-            sides = [[names[k] for k in group] for group in (first, second)]
-            value = float(correlation[between][apart[between]].mean())
-            yield AnnotatorFinding(
-                "rival-annotators",
-                tuple(sides[0] + sides[1]),
-                f"{listed(sides[0])} and {listed(sides[1])} contradict each other on the same "
-                f"pairs (mean correlation of their differences {value:.2f}), and the answers do "
-                "not show which of the two is right. Look at some of these pairs yourself, or have "
-                "other people judge them",
-                {"groups": sides, "correlation": value},
-            )
+    for first, second in combinations(groups, 2):
+        between = np.ix_(first, second)
+        if not apart[between].any():
+            continue
+        sides = [[names[k] for k in group] for group in (first, second)]
+        value = float(correlation[between][apart[between]].mean())
+        yield AnnotatorFinding(
+            "rival-annotators",
+            tuple(sides[0] + sides[1]),
+            f"{listed(sides[0])} and {listed(sides[1])} contradict each other on the same pairs "
+            f"(mean correlation of their differences {value:.2f}), and the answers do not show "
+            "which of the two is right. Look at some of these pairs yourself, or have other people "
+            "judge them",
+            {"groups": sides, "correlation": value},
+        )
 
 
 def _correlations(voices: Floats) -> tuple[Floats, Floats, Floats]:

@@ -15,16 +15,9 @@ LEFT, RIGHT = np.nonzero(np.add.outer(range(SIZE), range(SIZE)) < SIZE)
 (1 − r', 1 − r) have the same honest answer, so that they share a cell."""
 CELL = np.empty((SIZE, SIZE), np.int64)
 CELL[SIZE - 1 - RIGHT, SIZE - 1 - LEFT] = CELL[LEFT, RIGHT] = np.arange(len(LEFT))
-HONEST = np.stack(
-    [
-        POSTERIORS[LEFT] * POSTERIORS[RIGHT] + (1 - POSTERIORS[LEFT]) * (1 - POSTERIORS[RIGHT]),
-        POSTERIORS[RIGHT] - POSTERIORS[LEFT],
-    ],
-    axis=1,
-)
+R, R_PRIME = POSTERIORS[LEFT], POSTERIORS[RIGHT]
+HONEST = np.stack([R * R_PRIME + (1 - R) * (1 - R_PRIME), R_PRIME - R], axis=1)
 """Honest answers (s, c) in all cells of the grid."""
-HARD = np.array([[0.0, -1.0], [0.0, 1.0], [1.0, 0.0]])
-"""Hard answers: the left one, the right one, both alike."""
 
 
 def cells(left: Floats, right: Floats) -> Floats:
@@ -44,19 +37,16 @@ def spread_out(means: Floats, concentration: float) -> Floats:
 
 
 def outcome_of(values: Floats) -> Indices:
-    """Index of the hard answer of each; one after the last where no outcome gives it."""
-    s, c = values[:, 0], values[:, 1]
+    """Index of each hard answer: left, right, alike; 3 where no outcome gives it."""
+    s, c = values.T
     # One of the two answers stands for the outcome that it leaves likeliest.
-    s = np.where(np.isnan(s), np.where(c == 0, 1, 0), s)
-    c = np.where(np.isnan(c), 0, c)
-    outcome = np.full(len(values), len(HARD), np.int64)
-    for number, (same, right) in enumerate(HARD):
-        outcome[(s == same) & (c == right)] = number
-    return outcome
+    s = np.where(np.isnan(s), c == 0, s)
+    c = np.nan_to_num(c)
+    return np.select([(s == 0) & (c == -1), (s == 0) & (c == 1), (s == 1) & (c == 0)], [0, 1, 2], 3)
 
 
 def outcome_chances(same: Floats, right: Floats) -> Floats:
     """Probabilities (..., 4) of the three outcomes and of any other answer."""
-    parts = np.broadcast_arrays((1 - same - right) / 2, (1 - same + right) / 2, same)
-    chances = np.stack([*parts, np.full(parts[0].shape, 1e-6)], -1).clip(1e-6)
+    parts = np.broadcast_arrays((1 - same - right) / 2, (1 - same + right) / 2, same, 1e-6)
+    chances = np.stack(parts, -1).clip(1e-6)
     return np.asarray(chances / chances.sum(-1, keepdims=True))

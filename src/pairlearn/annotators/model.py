@@ -52,24 +52,19 @@ PAIRS = 1000
 """Most pairs that are learnt from: standard errors of 0.01 are enough for a correction."""
 BLOCK = 10_000
 """Pairs that are corrected at a time, which bounds the memory."""
-STEPS = 60
-"""Most steps of expectation maximisation."""
-WITHOUT_LEANS = 5
-"""First steps, in which nobody leans: until positives are known to be rare, that looks like a lean
-to "same" (`bench/speed/annotators.py`, "3% positives")."""
-WIDE = 4
-"""First steps with leans, in which spreads stay as they are: narrow ones hold leans in place."""
-GAIN = 1e-4
-"""Growth of the mean log-likelihood of a pair at which to stop."""
-LEAST = 1e-300
-"""Least density, where people who do not guess contradict each other completely."""
+STEPS, GAIN = 60, 1e-4
+"""Most steps of expectation maximisation, and growth of the mean log-likelihood of a pair at which
+to stop before: a change of 0.1 in that of 1,000 pairs."""
+WARM_UP = 5
+"""First steps in which nobody leans, unless log-odds are believed: until positives are known to be
+rare, that looks like a lean to "same" (`bench/speed/annotators.py`, "3% positives"). And next steps
+in which spreads stay as they are: narrow ones hold leans in place."""
 ANYWHERE = (1 + (0.5 - POSTERIORS) / 2) / SIZE
 """A distribution of posteriors to start from. Exchanged classes give the same answers, so that from
 a symmetric start both classes would stay equally frequent."""
 CONCENTRATION = 6.0
 """Of posteriors around believed log-odds, to start from: those of a decent model."""
-NEARLY_NOTHING = 1e-3
-"""Least weight of a statement, so that every pair keeps a row."""
+TINY = np.finfo(np.float64).tiny
 
 
 @dataclass(frozen=True)
@@ -126,7 +121,7 @@ class Annotators:
         answers = answers.part(chosen)
         scores = None if log_odds is None else np.asarray(log_odds, np.float64)[answers.rows]
         anywhere = _Fit.anywhere(start, scores)
-        best = anywhere.climb(answers, upright=WITHOUT_LEANS)
+        best = anywhere.climb(answers, upright=WARM_UP)
         if scores is not None:
             believed = anywhere.believing(scores).climb(answers)
             best = max(best, believed, key=lambda fit: fit.worth)
@@ -223,10 +218,9 @@ class Annotators:
 
     def _person(self, name: str, values: Floats) -> Annotator:
         """The annotator of a name; one who is believed, if unknown or on another scale."""
-        person = self.find(name)
-        if person is None or not person.admits(values):
-            start = Annotator.start(name, values)
-            person = replace(start, guesses=0.0, borrowed=0.0, spread_same=0.0, spread_right=0.0)
+        person, start = self.find(name), Annotator.start(name, values)
+        if person is None or person.scale not in ("soft", start.scale):
+            return replace(start, guesses=0.0, borrowed=0.0, spread_same=0.0, spread_right=0.0)
         return person
 
 
@@ -273,8 +267,7 @@ class _Fit:
     def worth(self) -> float:
         """The likelihood, less the cost of each lean as in `Annotator.updated`."""
         leans = sum(np.log(max(p.answers, 1)) / 2 * np.count_nonzero(p.leans) for p in self.people)
-        pairs = 1 if self.scores is None else len(self.scores)
-        return self.likelihood - float(leans) / pairs
+        return self.likelihood - float(leans) / (1 if self.scores is None else len(self.scores))
 
     def expect(self, answers: Answers, scores: Floats | None) -> _Expected:
         """The E-step."""
@@ -283,27 +276,25 @@ class _Fit:
         if scores is not None:
             bins = np.digitize(scores, self.edges)
         every = cells(*(self.posteriors[at.ravel()] for at in np.indices((size, size))))
-        both = size * bins[:, 0] + bins[:, 1]
+        both = bins @ np.array([size, 1])
         overall = self.posteriors.mean(0)[None]
-        anywhere = cells(overall, overall)[0]
-        logs = np.log(every.take(both, 0).clip(LEAST))
+        logs = np.log(every.take(both, 0).clip(TINY))
         shares, borrowed = [], np.zeros(len(answers))
         for person, rows in zip(self.people, answers.each, strict=True):
-            density = person.density(answers.values[rows])
-            elsewhere = anywhere
+            density, elsewhere = person.density(answers.values[rows]), cells(overall, overall)[0]
             if scores is not None and len(self.people) > 1:
                 # Answers to other pairs are distributed as their own answers are.
-                total = (density @ anywhere).clip(LEAST)
-                elsewhere = anywhere * ((1 / total) @ density) / max(len(rows), 1)
+                total = (density @ elsewhere).clip(TINY)
+                elsewhere = elsewhere * ((1 / total) @ density) / max(len(rows), 1)
             taken = person.borrowed * (density @ elsewhere)
-            random = person.guesses - person.borrowed
-            guess = (random * person.anything(answers.values[rows]) + taken).clip(LEAST)
+            random = (person.guesses - person.borrowed) * person.anything(answers.values[rows])
+            guess = (random + taken).clip(TINY)
             density *= 1 - person.guesses
             likelihood = density + guess[:, None]
             density /= likelihood
             shares.append(density)
             borrowed[rows] = taken / guess
-            _add_rows(logs, answers.pair[rows], np.log(likelihood))
+            logs += _sums(answers.pair[rows], np.log(likelihood), count)
         top = logs.max(1, keepdims=True)
         grid = np.exp(logs - top)
         total = grid.sum(1, keepdims=True)
@@ -327,28 +318,23 @@ class _Fit:
         for step in range(STEPS):
             state = fit.expect(answers, self.scores)
             grown = state.likelihood - fit.likelihood
-            people = fit.people
-            if learning:
-                people = tuple(
-                    person.updated(
-                        answers.values[rows],
-                        honest,
-                        state.borrowed[rows] * borrows,
-                        step >= upright,
-                        not upright <= step < upright + WIDE,
-                    )
-                    for person, rows, honest in zip(
-                        fit.people, answers.each, state.honest, strict=True
-                    )
+            habits = step >= upright, not upright <= step < upright + WARM_UP
+            people = tuple(
+                person.updated(
+                    answers.values[rows], honest, state.borrowed[rows] * borrows, *habits
                 )
-            counts = np.zeros(fit.posteriors.shape)
-            bins, grid = _summed(state.bins, state.grid)
-            np.add.at(counts, bins.ravel(), fit.of_ends(bins, grid).reshape(-1, SIZE))
+                for person, rows, honest in zip(fit.people, answers.each, state.honest, strict=True)
+            )
+            size = len(fit.posteriors)
+            couples = np.indices((size, size)).reshape(2, -1).T
+            grid = _sums(state.bins @ np.array([size, 1]), state.grid, len(couples))
+            counts = _sums(couples.ravel(), fit.of_ends(couples, grid).reshape(-1, SIZE), size)
             # Each bin counts two items more, distributed like all.
             counts += 2 * counts.sum(0) / counts.sum() + 0.05 / SIZE
             posteriors = counts / counts.sum(1, keepdims=True)
+            people = people if learning else fit.people
             fit = replace(fit, people=people, posteriors=posteriors, likelihood=state.likelihood)
-            if step > WIDE + upright and abs(grown) < GAIN:
+            if step >= upright + WARM_UP and abs(grown) < GAIN:
                 break
         return fit
 
@@ -359,11 +345,9 @@ class _Fit:
         couples of posteriors in a cell is.
         """
         left, right = self.posteriors[bins.T]
-        couples = (grid / cells(left, right).clip(LEAST)).take(CELL, 1)
-        return np.stack(
-            [left * (couples @ right[..., None])[..., 0], right * (left[:, None] @ couples)[:, 0]],
-            1,
-        )
+        couples = (grid / cells(left, right).clip(TINY)).take(CELL, 1)
+        couples *= left[:, :, None] * right[:, None]
+        return np.stack([couples.sum(2), couples.sum(1)], 1)
 
     def with_errors(self, answers: Answers) -> tuple[Annotator, ...]:
         """People with standard errors of guesses, leans and spreads.
@@ -378,10 +362,14 @@ class _Fit:
         scores = np.zeros((len(answers.ends), 3 * people + SIZE))
         for k, (person, rows) in enumerate(zip(self.people, answers.each, strict=True)):
             share, sure = np.clip(person.guesses, 1e-4, 1 - 1e-4), state.sure[rows]
-            by_guesses = (1 - sure) / share - sure / (1 - share)
-            slopes = person.slopes(answers.values[rows], state.honest[k])
-            own = np.column_stack([by_guesses, slopes])
-            np.add.at(scores[:, 3 * k : 3 * k + 3], answers.pair[rows], own)
+            own = np.empty((len(rows), 3))
+            own[:, 0] = (1 - sure) / share - sure / (1 - share)
+            for side, step in enumerate(np.eye(2) / 80):  # half a step of the leans
+                up, down = (
+                    person.logs(answers.values[rows], person.leans + move) for move in (step, -step)
+                )
+                own[:, 1 + side] = 40 * (state.honest[k] * (up - down)).sum(1)
+            scores[:, 3 * k : 3 * k + 3] = _sums(answers.pair[rows], own, len(scores))
         expected = self.posteriors[state.bins].sum(1)
         scores[:, 3 * people :] = self.of_ends(state.bins, state.grid).sum(1) - expected
         # Before any answer a share is known to ±0.3, and a lean to ±0.1.
@@ -408,20 +396,12 @@ class _Fit:
         return tuple(told)
 
 
-def _add_rows(sums: Floats, at: Indices, rows: Floats) -> None:
-    """Add rows to those with these indices, which may recur."""
-    if len(np.unique(at)) == len(at):
-        sums[at] += rows
-    else:
-        np.add.at(sums, at, rows)
+def _sums(at: Indices, rows: Floats, count: int) -> Floats:
+    """Sums (count, k) of the rows (n, k) with each index."""
+    from scipy.sparse import csr_array  # slow to import
 
-
-def _summed(bins: Indices, grid: Floats) -> tuple[Indices, Floats]:
-    """Couples of bins in use (n, 2), and the sum of the grid over the pairs of each."""
-    both = BINS * bins[:, 0] + bins[:, 1]
-    order = np.argsort(both, kind="stable")
-    _, starts = np.unique(both[order], return_index=True)
-    return bins[order[starts]], np.add.reduceat(grid.take(order, 0), starts)
+    places = csr_array((np.ones(len(at)), (at, np.arange(len(at)))), (count, len(at)))
+    return np.asarray(places @ rows)
 
 
 def _combined(fit: _Fit, answers: Answers, scores: Floats | None) -> tuple[Floats, Floats]:
@@ -438,24 +418,19 @@ def _combined(fit: _Fit, answers: Answers, scores: Floats | None) -> tuple[Float
     leans = np.stack([person.leans for person in fit.people])[answers.who]
     noise = np.stack([person.noise for person in fit.people])[answers.who] + 1e-6
     low, high = np.transpose(RANGES)
-    given = ~np.isnan(answers.values)
     # At the end of a scale a lean leaves no trace, and the expected answer stands in.
     clipped = np.where(leans > 0, answers.values >= high, answers.values <= low) & (leans != 0)
     honest = np.where(clipped, mean[answers.pair], np.nan_to_num(answers.values) - leans)
-    if scores is None:
-        for rows in answers.each:
-            doubt = sure[rows] * (1 - sure[rows]) + 1e-12
-            share = doubt.sum() / (sure[rows].sum() + 1e-9)
-            if share < 0.5:
-                guess = (doubt[:, None] * honest[rows]).sum(0) / doubt.sum()
-                honest[rows] = (honest[rows] - share * guess) / (1 - share)
+    for rows in answers.each if scores is None else ():
+        doubt = sure[rows] * (1 - sure[rows]) + 1e-12
+        share = doubt.sum() / (sure[rows].sum() + 1e-9)
+        if share < 0.5:
+            guess = (doubt[:, None] * honest[rows]).sum(0) / doubt.sum()
+            honest[rows] = (honest[rows] - share * guess) / (1 - share)
     doubted = ((1 - sure) / sure.clip(1e-9))[:, None] * variance[answers.pair]
-    precision = given / (noise + doubted)
-    total, summed = np.zeros((2, count, 2))
-    np.add.at(total, answers.pair, precision)
-    np.add.at(summed, answers.pair, precision * honest)
+    precision = ~np.isnan(answers.values) / (noise + doubted)
+    total, summed = (_sums(answers.pair, x, count) for x in (precision, precision * honest))
     weight = (1 - 1 / (1 + variance * total)).max(1)
     if scores is not None:
         summed, total = summed + prior / variance, np.where(total > 0, total + 1 / variance, 0)
-    values = np.where(total > 0, summed / np.where(total > 0, total, 1), np.nan)
-    return values, np.maximum(weight, NEARLY_NOTHING)
+    return np.where(total > 0, summed / np.where(total > 0, total, 1), np.nan), weight

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,14 +16,12 @@ from pairlearn.cli.reading import Reading
 if TYPE_CHECKING:
     from pairlearn.estimators import PairClassifier
     from pairlearn.estimators.measuring import HeldPairs
-    from pairlearn.evaluation import Evaluation, Recalibration
+    from pairlearn.evaluation import Evaluation, LabelledItems
 
 app = new_app()
 HeldOut = Annotated[Path, argument("Judged pairs that were held out: .csv or .parquet.")]
 TITLES = {"f1": "F1", "prior": "share of positives", "roc auc": "ROC AUC"}
 LINES = {
-    "recalibration": "judgements corrected with {labels:,} known classes: log-odds times "
-    "{slope:.2f}, shifted by {shift:+.2f};\n  as they were, the accuracy was {accuracy_before}",
     "chosen_threshold": "threshold with the least cost: probability {probability:.3f},\n  expected "
     "cost {expected_cost}",
     "sensitivity": "if the true log-odds are {by_slope[0][slope]:g} to {by_slope[4][slope]:g} "
@@ -53,7 +51,6 @@ class Scoring:
         scales: tuple[str | None, str | None],
         *,
         noisy: bool,
-        both: bool = False,
         **options: Any,
     ) -> Scoring:
         """Load the model, read the tables, and score the pairs."""
@@ -66,12 +63,15 @@ class Scoring:
         classifier = PairClassifier.load(model)
         table = Reading(*scales, classifier).checked(files[1], noisy=noisy, prior=options["prior"])
         items = read_items(files[0], ids, columns=classifier.columns())
-        held = HeldPairs.score(classifier, items, table, files, both=both)
+        held = HeldPairs.score(classifier, items, table, files)
         return cls(classifier, held, files[1], **options)
 
-    def evaluation(self, cost: tuple[float, float] | None = None) -> Evaluation:
-        """All measures on the held-out pairs."""
+    def evaluation(
+        self, cost: tuple[float, float] | None = None, labelled: LabelledItems | None = None
+    ) -> Evaluation:
+        """All measures on the held-out pairs, and on labelled items if there are some."""
         options: Any = {"threshold": self.cut, "cost": cost, "prior": self.prior}
+        options["labelled"] = labelled
         return self.held.evaluate(self.confidence, **options)
 
     @property
@@ -124,9 +124,10 @@ def evaluate(
 ) -> Output:
     """Measure a model on judged pairs that it was not fitted to.
 
-    No label is needed. Everything is as the annotators see it: with a calibrated annotator,
-    accuracy, rates and the others are those of the true classes. Weights count, and
-    intervals allow for items that are in several pairs.
+    No label is needed. Without labels everything is as the annotators see it, in two readings: they
+    knew everything that the model uses, or their mistakes are unrelated to the model's. With
+    --labelled, the classes of some items drawn at random make it hold whatever the answers are
+    worth. Weights count, and intervals allow for items that are in several pairs.
 
     Pairs with items that the model was trained on are left out, with a note; without others
     nothing is measured. pairlearn split makes tables without such items.
@@ -145,46 +146,25 @@ def evaluate(
     check_share("--at-least", at_least)
     check_positive(positive, labelled)
     costs = _costs(cost)
-    from pairlearn.estimators.orientation import either_way
-
     scoring = Scoring.read(
         model, (items, pairs), ids, (similarity_scale, difference_scale), noisy=noisy,
-        both=labelled is not None, threshold=threshold, prior=prior,
-        confidence=confidence,
+        threshold=threshold, prior=prior, confidence=confidence,
     )  # fmt: skip
     held = scoring.held
-    evaluation, recalibration = scoring.evaluation(costs), None
-    sides: list[str] = []
-    wrong: list[str] = []
+    known, against = _labelled(scoring.classifier, held, labelled, positive)
+    evaluation = scoring.evaluation(costs, known)
     extras: dict[str, Any] = dict.fromkeys(LINES)
-    if labelled is not None:
-        recalibration, sides, wrong = _recalibrated(scoring.classifier, held, labelled, positive)
-    if recalibration is not None:
-        extras["recalibration"] = {
-            "slope": recalibration.slope,
-            "shift": recalibration.shift,
-            "labels": recalibration.n,
-            "accuracy_before": evaluation.accuracy,
-        }
-        held = replace(held, labels=recalibration.labels)
-        scoring = replace(scoring, held=held)
-        evaluation = scoring.evaluation(costs)
     options = held.options(confidence)
     if choose_threshold:
         extras["chosen_threshold"] = _choice(held, costs or (1, 1), prior, options)
     if sensitivity:
         extras["sensitivity"] = _sensitivity(held, options)
     value, low = evaluation.accuracy.value, evaluation.accuracy.low
-    not_measured = None
-    if sides:  # nothing tells which side is right
-        value, low = min(value, 1 - value), min(low, 1 - evaluation.accuracy.high)
-        not_measured = either_way(evaluation.accuracy)
     data = {
         "model": model,
         "pairs": pairs,
         **evaluation.to_dict(),
         "threshold": threshold,
-        "not_measured": not_measured,
         "ignored": held.ignored,
         "seen": held.seen,
         **extras,
@@ -193,36 +173,23 @@ def evaluate(
     text = [*_text(evaluation, data | {"measured_on": held.words()})]
     if below:
         text.append(f"the accuracy may be below {at_least:g}: its interval begins at {low:.3f}")
-    warnings = [*scoring.doubts(evaluation), *sides, *wrong]
-    return Output(data, text, f"{value:.4f}", warnings, urgent=sides, code=1 if below else 0)
+    warnings = [*scoring.doubts(evaluation), *against]
+    return Output(data, text, f"{value:.4f}", warnings, urgent=against, code=1 if below else 0)
 
 
-def _recalibrated(
-    classifier: PairClassifier, held: HeldPairs, labelled: Path, positive: str | None
-) -> tuple[Recalibration | None, list[str], list[str]]:
-    """Correct the confidence of the judgements by known classes, unless these contradict anything.
-
-    What contradicts the judgements follows, and what contradicts the model.
-    """
+def _labelled(
+    classifier: PairClassifier, held: HeldPairs, labelled: Path | None, positive: str | None
+) -> tuple[LabelledItems | None, list[str]]:
+    """Items of known class, and what these contradict."""
     from pairlearn.estimators.orientation import class_doubts
     from pairlearn.io.pairs import read_labelled
 
+    if labelled is None:
+        return None, []
     if positive is None and classifier.classes_.dtype.kind == "U":
         positive = str(classifier.classes_[1])
     known, _ = read_labelled(labelled, held.items, positive)
-    recalibration = held.recalibrate(known)
-    if recalibration is None:
-        items, n = held.items, len(known)
-        seen = n - int(classifier.unseen(known.ends[:, :1], items.features, items.ids).sum())
-        learnt = f"fit has learnt from {seen:,} of them, and the pairs of these are left out"
-        why = [learnt] * bool(seen) + [f"{n - seen:,} are not in these pairs"] * (seen < n)
-        raise ValueError(
-            f"{labelled}: none of its {n:,} items is in the pairs that are measured with: "
-            f"{'; '.join(why)}. Give classes of items that are in these pairs and that fit has not "
-            "seen, or leave out --labelled"
-        )
-    against, wrong = class_doubts(held, held.classes_of(known))
-    return None if against or wrong else recalibration, against, wrong
+    return held.labelled(classifier, known, labelled), class_doubts(held, held.classes_of(known))
 
 
 def _choice(
@@ -249,10 +216,7 @@ def _sensitivity(held: HeldPairs, options: dict[str, Any]) -> dict[str, Any]:
 def _text(evaluation: Evaluation, data: dict[str, Any]) -> Iterator[Any]:
     if data["seen"]:
         yield data["seen"]
-    if data["not_measured"]:
-        yield f"accuracy not measured: {data['not_measured']}"
-    else:
-        yield evaluation.accuracy.sentence()
+    yield evaluation.accuracy.sentence()
     yield (
         "{model} on {measured_on} of {pairs}, as the annotators see it; positive above "
         "{threshold:g}".format(**data)
@@ -305,6 +269,8 @@ def report(
     noisy: opt.Noisy = False,
     similarity_scale: opt.SimilarityScale = None,
     difference_scale: opt.DifferenceScale = None,
+    labelled: opt.Labelled = None,
+    positive: opt.Positive = None,
     force: opt.Force = False,
     as_json: opt.Json = False,
 ) -> Output:
@@ -327,7 +293,10 @@ def report(
         model, (items, pairs), ids, (similarity_scale, difference_scale), noisy=noisy,
         threshold=threshold, prior=prior, confidence=confidence,
     )  # fmt: skip
-    held, evaluation = scoring.held, scoring.evaluation()
+    check_positive(positive, labelled)
+    held = scoring.held
+    known, against = _labelled(scoring.classifier, held, labelled, positive)
+    evaluation = scoring.evaluation(labelled=known)
     seen = [] if held.seen is None else [held.seen]
     measured = measure(
         scoring.classifier,
@@ -338,7 +307,7 @@ def report(
         source=items,
         threshold=threshold,
         prior=prior,
-        warnings=(*seen, *scoring.doubts(evaluation)),
+        warnings=(*seen, *scoring.doubts(evaluation), *against),
     )
     size = write_page(out, build_report(measured), [*sorted(model.iterdir()), items, pairs])
     data = measured.to_dict()

@@ -39,6 +39,8 @@ SETTLED_BY_LABELS = {
 """Findings that some known classes, or shares of groups, settle."""
 SIDES = {"contradicted-classes", "majority-unclear", "prior-disagrees"}
 """Findings that the classes or their frequencies may be wrong, which `fit` repeats."""
+EXTREMES = 3
+"""Items named at either end: enough to see that the classes are exchanged."""
 HABITS = ("answers", "guesses", "lean_same", "lean_right", "spread_same", "spread_right", "scale")
 """Attributes of each annotator in the JSON."""
 
@@ -297,6 +299,7 @@ def _summary(classifier: PairClassifier, data: TrainingData) -> dict[str, Any]:
         "loss": classifier.history_[classifier.n_iter_ - 1]["risk"],
         "seconds": sum(row["seconds"] for row in classifier.history_),
         "unjudged": classifier.unjudged_,
+        **_extremes(classifier, data),
         "annotators": [
             {"annotator": person.name, "in_words": person.sentence()}
             | {name: getattr(person, name) for name in HABITS}
@@ -305,8 +308,21 @@ def _summary(classifier: PairClassifier, data: TrainingData) -> dict[str, Any]:
     }
 
 
+def _extremes(classifier: PairClassifier, data: TrainingData) -> dict[str, list[Any]]:
+    """Ids of the judged items that the model finds most positive, and most negative."""
+    import numpy as np
+
+    rows = np.unique(data.table.judged.ends)
+    order = rows[np.argsort(classifier.log_odds(data.table.features[rows]), kind="stable")]
+    ids = data.items.ids
+    return {
+        "most_positive": ids[order[::-1][:EXTREMES]].tolist(),
+        "most_negative": ids[order[:EXTREMES]].tolist(),
+    }
+
+
 def _lines(summary: dict[str, Any], target_prior: float | None, encoder: object) -> list[str]:
-    """The summary in at most ten lines."""
+    """The summary in at most eleven lines."""
     shifted = "" if target_prior is None else f", shifted to {target_prior:g}"
     unjudged = "; also learnt from {unjudged:,} unjudged items" * bool(summary["unjudged"])
     text = [
@@ -317,6 +333,9 @@ def _lines(summary: dict[str, Any], target_prior: float | None, encoder: object)
         "measuring".format(**summary),
         f"  loss {{loss:.4f}}, share of positives among the judged items {{prior:.3f}}{shifted}"
         f"{unjudged}".format(**summary),
+        "  most positive: {}; most negative: {}".format(
+            *(", ".join(map(str, summary[f"most_{side}"])) for side in ("positive", "negative"))
+        ),
     ]
     if summary["accuracy"] is not None:
         text += _accuracy(summary["accuracy"], summary["prior"])

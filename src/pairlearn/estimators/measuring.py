@@ -27,8 +27,7 @@ from pairlearn.estimators.table import Table
 from pairlearn.evaluation import (
     AccuracyEstimate,
     Evaluation,
-    Recalibration,
-    recalibrate,
+    LabelledItems,
 )
 from pairlearn.evaluation.judged import Estimate
 from pairlearn.io import ItemTable, TableError
@@ -183,14 +182,8 @@ class HeldPairs(ScoredPairs):
         items: ItemTable,
         table: Judgements,
         files: tuple[Path, Path],
-        *,
-        both: bool = False,
     ) -> HeldPairs:
-        """Score the pairs of a table.
-
-        ``files`` are those of items and pairs, for messages. With ``both``, only pairs with a
-        similarity and a difference are used.
-        """
+        """Score the pairs of a table; ``files`` are those of items and pairs, for messages."""
         try:
             table = table.located(items.ids)
         except TableError as error:
@@ -202,16 +195,19 @@ class HeldPairs(ScoredPairs):
         elif new.sum() < 2:
             raise ValueError(_nothing_new(classifier, files[1], new))
         table = table[new]
-        judged = table
-        judged = judged[judged.of("both") if both else judged.soft]
+        judged = table[table.soft]
         if len(judged) < 2:
-            kinds = f"a similarity {'and' if both else 'or'} a difference"
-            raise TableError(f"{files[1]}: {len(judged)} rows have {kinds}; two are needed")
+            raise TableError(
+                f"{files[1]}: {len(judged)} rows have a similarity or a difference; two are needed"
+            )
         scored = classifier.score_pairs(
             judged, lambda needed: log_odds(classifier, items[needed], files[0])
         )
-        row, wanted = table.file_rows(), table.of("both") if both else table.soft
-        ignored = alone + len(np.unique(row)) - len(np.unique(row[wanted]))
+        # Preferences tell the model which class is which, and no accuracy is read from them.
+        if scored.side is None and not scored.has_differences and determines_side(table):
+            scored = replace(scored, side="better")
+        row = table.file_rows()
+        ignored = alone + len(np.unique(row)) - len(np.unique(row[table.soft]))
         seen = doubt_of_seen(new)
         return cls(**vars(scored), items=items, table=table, ignored=ignored, seen=seen)
 
@@ -238,21 +234,19 @@ class HeldPairs(ScoredPairs):
             doubts.append(UNKNOWN.format(names=listed(unknown)))
         return doubts
 
-    def recalibrate(self, known: Judgements) -> Recalibration | None:
-        """Correct the judgements by known classes; None if no item of the pairs has one.
-
-        ValueError if the answers are hard.
-        """
-        at_ends = self.classes_of(known)
-        if np.isnan(at_ends).all():
-            return None
-        if self.hard:
+    def labelled(self, classifier: PairClassifier, known: Judgements, file: Path) -> LabelledItems:
+        """Known classes of the items that the model has not learnt from, with its log-odds."""
+        new = classifier.unseen(known.ends[:, :1], self.items.features, self.items.ids)
+        if new.sum() < 2:
             raise ValueError(
-                "the answers are yes or no, which does not show how sure annotators are, so known "
-                "classes cannot correct their confidence: leave out --labelled, which fit can use"
+                f"{file}: fit has learnt from {int((~new).sum()):,} of its {len(known):,} items, "
+                "and is right about those more often than about others: give the classes of two or "
+                "more items that were drawn at random from those that fit has not seen"
             )
-        options: Any = {"weight": self.weight, "items": self.ends}
-        return recalibrate(self.labels, *self.z.T, *at_ends.T, **options)
+        known = known[new]
+        places = known.ends[:, 0]
+        z = log_odds(classifier, self.items[places], file)
+        return LabelledItems(z, known.u, items=places)
 
     def classes_of(self, known: Judgements) -> Floats:
         """Known classes (n, 2) of both ends of the pairs, NaN where unknown."""

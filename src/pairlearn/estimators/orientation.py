@@ -35,7 +35,6 @@ from scipy.special import expit, logit
 
 from pairlearn.columns import Floats
 from pairlearn.estimators.parameters import needs_prior, risk_of
-from pairlearn.evaluation.judged import Estimate
 from pairlearn.evaluation.ranking import against_classes, linear_scores, reversed_share
 from pairlearn.judgements import Judgements
 from pairlearn.judgements.kinds import kind
@@ -58,10 +57,6 @@ UNEVEN = 0.6
 (`bench/results/mirrored.py`)."""
 CLEAR = 1.5
 """Least distance from chance that is believed, in standard errors: by chance, one in fifteen."""
-EITHER_WAY = (
-    "it is {low:.3f} to {high:.3f}, or {least:.3f} to {most:.3f} if these judgements have the "
-    "classes exchanged: see the warnings"
-)
 AGAINST_MODEL = (
     "the known classes contradict the model: it takes an item called negative for the more "
     "positive one in {share:.0%} of the couples. Either the positive class (positive=, or "
@@ -74,7 +69,6 @@ AGAINST_DIFFERENCES = (
     "(positive=, or --positive) is the other one, or differences are above 0 where the left "
     "item is the more positive one: then change their sign"
 )
-NOT_CORRECTED = ". The classes do not correct the confidence of these judgements"
 
 
 @dataclass(frozen=True)
@@ -269,29 +263,19 @@ def _in_errors(value: float, weight: Floats, added: Floats) -> float:
     return value / error if error > 0 else 0.0
 
 
-def either_way(accuracy: Estimate) -> str:
-    """An accuracy, and what it is if the classes are exchanged."""
-    low, high = accuracy.low, accuracy.high
-    return EITHER_WAY.format(low=low, high=high, least=1 - high, most=1 - low)
-
-
-def class_doubts(scored: ScoredPairs, classes: Floats) -> tuple[list[str], list[str]]:
+def class_doubts(scored: ScoredPairs, classes: Floats) -> list[str]:
     """What known classes (n, 2) of the ends of pairs contradict: their differences, and the model.
 
     Classes are NaN where unknown.
     """
     items, first = np.unique(scored.ends, return_index=True)
     of_items, z = classes.ravel()[first], scored.z.ravel()[first]
-    told = ~np.isnan(of_items)
+    known = ~np.isnan(of_items)
     # Similar items are those with similar log-odds, whatever the features are.
     numbered = np.searchsorted(items, scored.ends)
     judged = Judgements.from_pairs(numbered, scored.labels)
-    known = Judgements.about_items("label", np.flatnonzero(told), of_items[told])
-    against = against_classes(Judgements.concatenate([judged, known]), z[:, None])
-    share = reversed_share(z[told], of_items[told] > 0.5)
-    return (
-        []
-        if against is None
-        else [f"{AGAINST_DIFFERENCES.format(share=against)}. {NOT_CORRECTED}"],
-        [] if share is None else [f"{AGAINST_MODEL.format(share=share)}. {NOT_CORRECTED}"],
-    )
+    labels = Judgements.about_items("label", np.flatnonzero(known), of_items[known])
+    differences = against_classes(Judgements.concatenate([judged, labels]), z[:, None])
+    model = reversed_share(z[known], of_items[known] > 0.5)
+    found = ((AGAINST_DIFFERENCES, differences), (AGAINST_MODEL, model))
+    return [text.format(share=share) for text, share in found if share is not None]

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import NormalDist
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -366,6 +367,25 @@ class ScoredPairs:
     hard: bool
 
     @property
+    def has_differences(self) -> bool:
+        """Whether there is a difference, which tells the classes apart."""
+        return bool((~np.isnan(self.labels.difference)).any())
+
+    @property
+    def likely_side(self) -> Side | None:
+        """The larger class as stated, or as the model finds it where that is clear.
+
+        It tells the classes apart where decisions hardly vary, as for a model that calls nearly
+        everything negative since positives are rare.
+        """
+        p = expit(self.z)
+        excess = float(p.mean()) - 0.5
+        clear = abs(excess) > NormalDist().inv_cdf(0.975) * float(p.std()) / p.size**0.5
+        if self.side is not None or not self.has_differences or not clear:
+            return self.side
+        return "positive" if excess > 0 else "negative"
+
+    @property
     def arguments(self) -> tuple[Floats, Floats, PairLabels]:
         """Positional arguments of all measures."""
         return self.z[:, 0], self.z[:, 1], self.labels
@@ -379,7 +399,7 @@ class ScoredPairs:
         measure: Any = evaluate  # a keyword given twice is a TypeError
         estimates: Evaluation = measure(
             *self.arguments,
-            side=self.side,
+            side=self.likely_side,
             noise=np.nan if self.hard else None,
             **self.options(confidence),
             **options,
@@ -393,11 +413,12 @@ class ScoredPairs:
         labelled: LabelledItems | None = None,
     ) -> AccuracyEstimate:
         """Estimate the accuracy under both readings of the answers, or with labelled items."""
-        options = self.options(confidence) | {"side": self.side, "labelled": labelled}
+        options = self.options(confidence) | {"side": self.likely_side, "labelled": labelled}
         noise = np.nan if self.hard else None
         return estimate_accuracy(*self.arguments, prior=prior, noise=noise, **options)
 
     def doubt(self, prior: float | None = None) -> str | None:
         """A warning if the decisions do not follow the classes, as far as judgements tell."""
-        pairs = JudgedPairs.of(*self.arguments, prior=prior, side=self.side, **self.options())
+        side, options = self.likely_side, self.options()
+        pairs = JudgedPairs.of(*self.arguments, prior=prior, side=side, **options)
         return unclear_decisions(pairs, fit_decisions(pairs, 0.0))

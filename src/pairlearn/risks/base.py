@@ -256,7 +256,7 @@ def check_unit(name: str, value: float, *, open_ends: bool = False) -> float:
     return value
 
 
-CORRECTIONS: dict[str, float] = {"none": -1.0, "relu": 0.0, "abs": 1.0}
+CORRECTIONS: dict[str, float] = {"none": -1.0, "relu": 0.0, "abs": 1.0, "ascent": math.inf}
 
 
 def correction_slope(correction: str | float) -> float:
@@ -275,8 +275,8 @@ def correction_slope(correction: str | float) -> float:
             )
         return CORRECTIONS[correction]
     slope = float(correction)
-    if not (math.isfinite(slope) and slope >= -1):
-        raise ValueError(f"correction must be a finite slope of at least -1; got {correction}")
+    if not slope >= -1:
+        raise ValueError(f"correction must be a slope of at least -1; got {correction}")
     return slope
 
 
@@ -289,6 +289,9 @@ def correction_name(slope: float) -> str:
 def correct(partial_risks: Tensor, slope: float | Tensor) -> Tensor:
     """Correct each partial risk by f_τ(z) = max(z, −τz); τ may be a tensor that broadcasts.
 
+    τ = ∞, "ascent", is the step of nnPU as published (Kiryo et al., 2017, algorithm 1): while a
+    partial risk is negative, only −z of the negative ones is minimised.
+
     Examples
     --------
     >>> import torch
@@ -296,5 +299,11 @@ def correct(partial_risks: Tensor, slope: float | Tensor) -> Tensor:
     tensor([1., 3.])
     """
     if isinstance(slope, Tensor):
+        ascent = slope.isinf()
+        slope = slope.masked_fill(ascent, 1.0)
+        left_out = ascent & (partial_risks < 0).any(-1, keepdim=True) & (partial_risks >= 0)
+        partial_risks = partial_risks.masked_fill(left_out, 0.0)
         return torch.where(partial_risks < 0, -slope * partial_risks, partial_risks)
+    if slope == math.inf:
+        return correct(partial_risks, torch.full_like(partial_risks[..., :1], slope))
     return F.leaky_relu(partial_risks, -slope)

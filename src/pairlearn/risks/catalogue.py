@@ -30,7 +30,7 @@ _BUILT_IN = frozenset(RISKS)
 _NAME = re.compile(
     r"(?P<family>[a-z]+)"
     r"(-(?P<parameter>\d+(\.\d+)?|\.\d+))?"
-    r"(-(?P<correction>none|relu|abs|slope=(?P<slope>-?\d*\.?\d+)))?"
+    r"(-(?P<correction>none|relu|abs|ascent|slope=(?P<slope>-?\d*\.?\d+)))?"
 )
 
 
@@ -101,7 +101,7 @@ def make_risk(
     if match is None or match["family"] not in RISKS:
         raise ValueError(
             f"risk {name!r} is unknown; a name is family[-parameter][-correction], families: "
-            f"{', '.join(RISKS)}; corrections: none, relu, abs, slope=NUMBER"
+            f"{', '.join(RISKS)}; corrections: none, relu, abs, ascent, slope=NUMBER"
         )
     risk = RISKS[match["family"]]
     takes = inspect.signature(risk).parameters

@@ -14,12 +14,8 @@ if TYPE_CHECKING:
     from pairlearn_studio.records import (
         Annotator,
         Answer,
-        Change,
-        Pair,
-        Progress,
         Receipt,
         StoredAnswer,
-        Task,
     )
     from pairlearn_studio.store import Store
     from pairlearn_studio.store_file import StoreError
@@ -27,19 +23,15 @@ if TYPE_CHECKING:
 __all__ = [
     "Annotator",
     "Answer",
-    "Change",
     "ItemView",
     "Items",
-    "Pair",
     "Plan",
-    "Progress",
     "Project",
     "ProjectError",
     "Receipt",
     "Store",
     "StoreError",
     "StoredAnswer",
-    "Task",
 ]
 
 _HOMES = ("records", "store_file", "items", "project", "store")

@@ -20,7 +20,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -51,14 +51,14 @@ from pairlearn_studio.limits import (
     Stopped,
 )
 from pairlearn_studio.reader import SKIPPED
-from pairlearn_studio.records import Answer
+from pairlearn_studio.records import Answer, Pair
 
 if TYPE_CHECKING:
     from pairlearn_studio.store import Store
 
 __all__ = [
     "AnswerCache", "Budget", "ChatEndpoint", "Filled", "Judgement", "LimitReached", "ModelError",
-    "Pace", "PairToJudge", "Said", "SaidOfItem", "Seat", "Wording", "by_items", "by_pairs",
+    "Pace", "Said", "SaidOfItem", "Seat", "Wording", "by_items", "by_pairs",
     "chat_item_model", "chat_pair_model", "fill", "find_function", "item_model",
     "order_effects", "pair_model",
 ]  # fmt: skip
@@ -118,16 +118,7 @@ def _checked(
     name = getattr(function, "__name__", type(function).__name__)
 
     def ask(*items: ItemView) -> Any:
-        try:
-            answer = function(*items)
-        except (AttributeError, TypeError) as error:
-            if "ItemView" not in str(error):
-                raise
-            # It took the item for a row or a dict.
-            raise ModelError(
-                f"{name} failed with {type(error).__name__}: {error}. A cell of a table is "
-                "dict(item.rows)[name], as text; a text is item.text, an image item.image_path"
-            ) from error
+        answer = function(*items)
         if answer is None:
             return kind(*[None for _ in lowest], mass=0.0)
         returned = f"{name} returned {repr(answer)[:80]}"
@@ -142,14 +133,6 @@ def _checked(
         return kind(*values)
 
     return ask
-
-
-class PairToJudge(NamedTuple):
-    """A pair of the project: its number, and the ids of its items."""
-
-    pair: int
-    left: str
-    right: str
 
 
 @dataclass
@@ -168,7 +151,7 @@ class Filled:
     """
 
     judgements: list[Judgement] = field(default_factory=list)
-    skipped: list[tuple[PairToJudge, str]] = field(default_factory=list)
+    skipped: list[tuple[Pair, str]] = field(default_factory=list)
     stopped: str = ""
     error: ModelError | None = None
     proven: bool = False
@@ -198,10 +181,10 @@ class Filled:
 
 
 def fill(
-    pairs: Iterable[PairToJudge],
+    pairs: Iterable[Pair],
     judge: Judge,
-    keep: Callable[[PairToJudge, Judgement, float], object],
-    skip: Callable[[PairToJudge, str], object] = lambda pair, reason: None,
+    keep: Callable[[Pair, Judgement, float], object],
+    skip: Callable[[Pair, str], object] = lambda pair, reason: None,
     *,
     concurrent: int = 1,
     proven: bool = False,
@@ -216,7 +199,7 @@ def fill(
 
     Parameters
     ----------
-    pairs : iterable of PairToJudge
+    pairs : iterable of Pair
     judge : callable
         Maps two item ids to a judgement; called from ``concurrent`` threads.
     keep : callable
@@ -233,7 +216,7 @@ def fill(
         Called with the number of pairs done.
     """
 
-    def work(pair: PairToJudge) -> Judgement:
+    def work(pair: Pair) -> Judgement:
         begin = time.monotonic()
         try:
             judgement = judge(pair.left, pair.right)
@@ -247,7 +230,7 @@ def fill(
 
     filled = Filled(proven=proven)
     source = iter(pairs)
-    running: dict[Future[Judgement], PairToJudge] = {}
+    running: dict[Future[Judgement], Pair] = {}
     with ThreadPoolExecutor(concurrent, thread_name_prefix="pairlearn-model") as pool:
         try:
             while True:
@@ -271,9 +254,9 @@ def fill(
 
 def _settle(
     filled: Filled,
-    pair: PairToJudge,
+    pair: Pair,
     done: Future[Judgement],
-    skip: Callable[[PairToJudge, str], object],
+    skip: Callable[[Pair, str], object],
     stop: Callable[[], None],
 ) -> None:
     reason, error = "", None
@@ -313,6 +296,7 @@ class Seat:
 
     def __init__(self, store: Store, name: str) -> None:
         self._store, self._name = store, name
+        self._done = {answer.pair for answer in store.answers() if answer.annotator == name}
         for annotator in store.annotators():
             if annotator.name == name and annotator.origin != "model":
                 raise ModelError(f"{name!r} is an annotator, and no model: give another --name")
@@ -320,37 +304,31 @@ class Seat:
     @property
     def proven(self) -> bool:
         """Whether the model has judged a pair of this project before."""
-        return any(answer.annotator == self._name for answer in self._store.answers())
+        return bool(self._done)
 
-    def open_pairs(self) -> list[PairToJudge]:
+    def open_pairs(self) -> list[Pair]:
         """Pairs of the project that the model has not judged, in their order."""
-        answers = self._store.answers()
-        done = {answer.pair for answer in answers if answer.annotator == self._name}
-        return [
-            PairToJudge(pair.id, pair.left, pair.right)
-            for pair in self._store.pairs()
-            if pair.id not in done
-        ]
+        return [pair for pair in self._store.pairs() if pair.id not in self._done]
 
-    def keep(self, pair: PairToJudge, judgement: Judgement, seconds: float) -> None:
+    def keep(self, pair: Pair, judgement: Judgement, seconds: float) -> None:
         """Store a judgement, unless another run has already stored one."""
         answer = Answer(
             judgement.similarity, judgement.difference, cant_say=judgement.cant_say,
             seconds=seconds, orders=judgement.orders,
         )  # fmt: skip
         self._store.carry_out(
-            lambda changes: changes.import_answer(self._name, pair.pair, answer, revise=False),
+            lambda changes: changes.import_answer(self._name, pair.id, answer, revise=False),
             who="model",
         )
 
-    def skip(self, pair: PairToJudge, reason: str) -> None:
+    def skip(self, pair: Pair, reason: str) -> None:
         """Note in the history that a pair was skipped."""
         self._store.carry_out(
             lambda changes: changes.log(
                 SKIPPED,
                 reason,
                 annotator=changes.unlinked_annotator(self._name),
-                pair=pair.pair,
+                pair=pair.id,
             ),
             who="model",
         )

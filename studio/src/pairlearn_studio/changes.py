@@ -48,11 +48,6 @@ def now(later: timedelta = timedelta()) -> str:
     return (datetime.now(UTC) + later).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def utc_time(days: float) -> str:
-    """The time in so many days."""
-    return now(timedelta(days=days))
-
-
 def fresh_token() -> str:
     """32 random bytes in letters that a link may hold."""
     return secrets.token_urlsafe(32)

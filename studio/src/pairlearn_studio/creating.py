@@ -174,14 +174,7 @@ DEMO_KNOWN: tuple[tuple[str, str, str], ...] = (
     ("3", "8", "Only the second has a line on its left side."),
     ("8", "8", "Both have two loops, though one is narrow."),
     ("3", "8", "The first has two ends on the left; the second has none."),
-    *(
-        ("8", "3", ""),
-        ("3", "3", ""),
-        ("3", "8", ""),
-        ("8", "8", ""),
-        ("8", "3", ""),
-        ("3", "8", ""),
-    ),
+    *((left, right, "") for left, right in ("83", "33", "38", "88", "83", "38")),
 )
 """Digits of the known pairs with a reason: three examples, three to practise, six checks."""
 DEMO_ANSWERS = {

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_args
 import msgspec
 
 from pairlearn_studio.addresses import http_url, is_loopback
-from pairlearn_studio.limits import AnswerCache, Budget, ModelError, Once, Pace, SkippedError
+from pairlearn_studio.limits import AnswerCache, Budget, ModelError, Pace, SkippedError
 
 if TYPE_CHECKING:
     from pairlearn_studio.judges import Question
@@ -128,8 +128,8 @@ class ChatEndpoint:
     ----------
     way : str or None
         How answers are read; None before the first one.
-    asked, cached, retried : int
-        Requests answered by the endpoint and from the cache, and requests sent again.
+    cached, retried : int
+        Questions answered from the cache, and requests sent again.
     """
 
     def __init__(
@@ -158,9 +158,9 @@ class ChatEndpoint:
         self._model, self._key, self._cache = model, key, cache
         self.pace, self.budget, self.way = pace or Pace(), budget or Budget(), way
         self._samples, self._answer_tokens = samples, answer_tokens
-        self._lock, self._once, self._choosing = threading.Lock(), Once[Reply](), threading.Lock()
+        self._lock, self._choosing = threading.Lock(), threading.Lock()
         self._refused: set[str] = set()
-        self.asked = self.cached = self.retried = 0
+        self.cached = self.retried = 0
         self._client = OpenAI(
             api_key=key or "none", base_url=self.url, timeout=timeout, max_retries=retries,
             http_client=DefaultHttpxClient(
@@ -196,8 +196,8 @@ class ChatEndpoint:
 
     def _read(self, question: Question, way: Way) -> Reply:
         if way != "samples":
-            return self._once_only(question, way)
-        replies = [self._once_only(question, way, number) for number in range(self._samples)]
+            return self._ask_once(question, way)
+        replies = [self._ask_once(question, way, number) for number in range(self._samples)]
         understood = [reply for reply in replies if reply.mass]
         count = max(len(understood), 1)
         shares = {
@@ -206,27 +206,19 @@ class ChatEndpoint:
         }
         return Reply(shares, len(understood) / self._samples, replies[0].text)
 
-    def _once_only(self, question: Question, way: Way, number: int = 0) -> Reply:
+    def _ask_once(self, question: Question, way: Way, number: int = 0) -> Reply:
         # The hash covers all that determines the reply but the key, which is never stored.
         parts = [self.url, self._model, question.messages(way == "stated"), way, number]
         key = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
-        try:
-            reply = self._once.get(key, lambda: self._look_up(key, question, way))
-        finally:
-            self._once.forget(key)
-        if reply.skipped:
-            raise SkippedError(reply.skipped)
-        return reply
-
-    def _look_up(self, key: str, question: Question, way: Way) -> Reply:
-        if (stored := self._cache.get(key)) is not None:
+        stored = self._cache.get(key)
+        reply = self._request(question, way) if stored is None else msgspec.convert(stored, Reply)
+        if stored is None:
+            self._cache.put(key, msgspec.to_builtins(reply))
+        else:
             with self._lock:
                 self.cached += 1
-            return msgspec.convert(stored, Reply)
-        reply = self._request(question, way)
-        self._cache.put(key, msgspec.to_builtins(reply))
-        with self._lock:
-            self.asked += 1
+        if reply.skipped:
+            raise SkippedError(reply.skipped)
         return reply
 
     def _request(self, question: Question, way: Way) -> Reply:
@@ -323,10 +315,8 @@ def _check_base_url(base_url: str, plain_http: bool) -> str:
         raise ModelError(
             f"{base_url!r} must be an http or https URL such as http://127.0.0.1:8000/v1"
         )
-    if "@" in url.netloc:
-        raise ModelError("the URL holds a user or a password: name a variable by --key-env")
-    if url.query or url.fragment:
-        raise ModelError(f"{base_url!r} must end with its path, without ? and #")
+    if "@" in url.netloc or url.query or url.fragment:
+        raise ModelError("the URL holds a user, a ? or a #: give keys in a variable by --key-env")
     if url.scheme == "http" and not plain_http and not is_loopback(str(url.hostname)):
         raise ModelError(
             f"{base_url} is plain http beyond this machine, where items and the key can be "

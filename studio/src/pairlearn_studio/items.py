@@ -12,6 +12,7 @@ from pairlearn.io.item_files import IMAGES, SUFFIXES, list_files
 from pairlearn.io.sources import open_source
 from pairlearn_studio.project import Kind, Project, ProjectError
 
+LARGEST_IMAGE = 20 * 2**20
 MAX_TEXT_BYTES = 1 << 20
 """Most bytes of a text: nobody compares two books, and a page must stay light."""
 
@@ -110,9 +111,9 @@ def read_file(path: Path, max_bytes: int) -> bytes:
     return content
 
 
-def read_image(path: Path, max_bytes: int) -> tuple[bytes, str]:
+def read_image(path: Path) -> tuple[bytes, str]:
     """Content and media type of an image."""
-    content = read_file(path, max_bytes)
+    content = read_file(path, LARGEST_IMAGE)
     media = media_type(content)
     if media not in IMAGES.values():
         raise ProjectError(f"{path} is no PNG, JPEG, GIF or WebP image")

@@ -38,7 +38,6 @@ ITEM_ANSWERS: dict[str, tuple[str, ...]] = {"Yes": ("yes", "y"), "No": ("no", "n
 """Answers about an item."""
 LONGEST_TEXT = 20_000
 """Characters of one value that are shown to the model."""
-LARGEST_IMAGE = 20 * 2**20
 IMAGE_TOKENS = 2_000
 """Upper bound on the cost of an image, until the reply states the actual count."""
 _TEMPLATE_TOKENS = 100
@@ -191,18 +190,16 @@ def by_items(model: PosteriorModel, view: Callable[[str], ItemView]) -> Judge:
     return judge
 
 
-def chat_pair_model(
-    endpoint: ChatEndpoint, wording: Wording, least_mass: float = LEAST_MASS
-) -> PairModel:
+def chat_pair_model(endpoint: ChatEndpoint, wording: Wording) -> PairModel:
     """Ask which of A, B and Same is true: s = P(Same), c = P(B) − P(A).
 
     The probabilities are renormalised over the recognised answers; if these sum to less than
-    ``least_mass``, the judgement is "can't say".
+    `LEAST_MASS`, the reply is not understood.
     """
 
     def ask(first: ItemView, second: ItemView) -> Said:
         reply = endpoint.ask(wording.about_pair(first, second))
-        if reply.mass < least_mass or not reply.mass:
+        if reply.mass < LEAST_MASS:
             return Said(None, None, reply.mass, reply.text or "(empty)")
         shares = reply.shares
         return Said(min(shares["Same"], 1.0), shares["B"] - shares["A"], reply.mass)
@@ -210,14 +207,12 @@ def chat_pair_model(
     return ask
 
 
-def chat_item_model(
-    endpoint: ChatEndpoint, wording: Wording, least_mass: float = LEAST_MASS
-) -> PosteriorModel:
+def chat_item_model(endpoint: ChatEndpoint, wording: Wording) -> PosteriorModel:
     """Ask whether an item is positive: P(Yes), renormalised over Yes and No."""
 
     def ask(item: ItemView) -> SaidOfItem:
         reply = endpoint.ask(wording.about_item(item))
-        if reply.mass < least_mass or not reply.mass:
+        if reply.mass < LEAST_MASS:
             return SaidOfItem(None, reply.mass, reply.text or "(empty)")
         return SaidOfItem(min(reply.shares["Yes"], 1.0), reply.mass)
 
@@ -365,7 +360,7 @@ def _data_url(item: ItemView) -> str:
     if item.image_path is None:
         raise ModelError(f"{item.title} is an image without a file")
     try:
-        data, media = read_image(item.image_path, LARGEST_IMAGE)
+        data, media = read_image(item.image_path)
     except ProjectError as error:
         raise ModelError(str(error)) from None
     return f"data:{media};base64,{base64.b64encode(data).decode('ascii')}"

@@ -5,10 +5,8 @@ and then do not save the value of a slider. Here every control has one object. T
 whole percent. They have no default and are not required, since either would produce answers that
 nobody gave: a missing result means "not given", never 0.
 
-There are two export formats. JSON is a list of tasks, each with ``data`` and a list of
-``annotations``, one for each person. JSON-MIN is a list of annotations, each with the data and the
-results by name; cancelled (skipped) annotations are not in it. They are not imported from JSON
-either.
+An export (JSON) is a list of tasks, each with ``data`` and a list of ``annotations``, one for each
+person. Annotations that were cancelled (skipped) are not imported.
 """
 
 from __future__ import annotations
@@ -26,7 +24,7 @@ from pairlearn.atomic import replacing
 from pairlearn_studio.exchange import Statement
 from pairlearn_studio.items import Items
 from pairlearn_studio.project import Project, read_json
-from pairlearn_studio.records import MAX_NOTE, Answer, describe_error
+from pairlearn_studio.records import MAX_NOTE, Answer
 from pairlearn_studio.store import Store
 from pairlearn_studio.store_file import StoreError
 
@@ -89,6 +87,7 @@ T = TypeVar("T")
 MAX_BYTES = 1 << 28
 KEYS = ("number", "selected", "choices", "text")
 """Keys that hold the value of a result, by its type."""
+TIMES = ("lead_time", "updated_at", "created_at")
 CONTROLS = ("similarity", "difference", "preference", "cannot_say", "note")
 SIDES: dict[str | None, Literal[-1, 0, 1]] = {None: 0, "left": -1, "right": 1}
 # JSON can encode lone surrogates.
@@ -106,16 +105,21 @@ class _Account(msgspec.Struct):
 
 class _Result(msgspec.Struct):
     from_name: Any = None
-    value: Any = None
+    value: dict[str, Any] = {}
+
+
+class _Task(msgspec.Struct):
+    data: dict[str, Any]
+    annotations: list[dict[str, Any]]
 
 
 class _Annotation(msgspec.Struct):
-    """An annotation in the layout of JSON-MIN, with the values of its results."""
+    """An annotation, with the ids of its task and the values of its results."""
 
     left_id: Item
     right_id: Item
-    annotation_id: Any
-    annotator: _Account | int | str | None = None
+    id: Any = None
+    completed_by: _Account | int | str | None = None
     similarity: Annotated[float, msgspec.Meta(ge=0, le=100)] | None = None
     difference: Annotated[float, msgspec.Meta(ge=-100, le=100)] | None = None
     preference: Literal["left", "right"] | None = None
@@ -128,7 +132,7 @@ class _Annotation(msgspec.Struct):
     @property
     def name(self) -> str:
         """The annotator's name: an e-mail address, or an account number."""
-        who = self.annotator
+        who = self.completed_by
         if isinstance(who, _Account):
             who = who.email or who.id
         if isinstance(who, str) and not who.isdecimal() and who.strip():
@@ -138,7 +142,7 @@ class _Annotation(msgspec.Struct):
     @property
     def order(self) -> tuple[str, int]:
         """Sort key of annotations by time."""
-        number = self.annotation_id if isinstance(self.annotation_id, int) else 0
+        number = self.id if isinstance(self.id, int) else 0
         return str(self.updated_at or self.created_at or ""), number
 
     def statement(self, place: str) -> Statement | None:
@@ -159,7 +163,7 @@ class _Annotation(msgspec.Struct):
 
 
 def read_label_studio(path: Path) -> tuple[list[Statement], dict[str, int]]:
-    """Read the judgements of a JSON or JSON-MIN export; LabelStudioError names a bad task.
+    """Read the judgements of a JSON export; LabelStudioError names a bad task.
 
     The counts are of annotations left out: they were skipped ("cancelled"), had no result
     ("empty"), or were "superseded" by a later one of the same annotator.
@@ -186,54 +190,32 @@ def read_label_studio(path: Path) -> tuple[list[Statement], dict[str, int]]:
 def _annotations(tasks: list[Any]) -> Iterator[tuple[str, _Annotation | None]]:
     """Places and annotations; None for one that was cancelled."""
     for count, entry in enumerate(tasks, 1):
-        place, task = f"task {count}", _read(f"task {count}", entry, dict[str, Any])
-        if "annotations" not in task:  # JSON-MIN
-            results = [(name, task[name]) for name in CONTROLS if name in task]
-            yield place, _annotation(place, task, results)
-            continue
-        data = _read(place, task.get("data"), dict[str, Any])
-        annotations = _read(place, task["annotations"], list[dict[str, Any]])
-        for number, fields in enumerate(annotations, 1):
+        place = f"task {count}"
+        task = _read(place, entry, _Task)
+        for number, fields in enumerate(task.annotations, 1):
             here = f"{place}, annotation {number}"
-            results = [
-                (result.from_name, [result.value])
-                for result in _read(here, fields.get("result"), list[_Result])
+            results = _read(here, fields.get("result"), list[_Result])
+            values = {
+                result.from_name: _value(here, result)
+                for result in results
                 if result.from_name in CONTROLS
-            ]
-            about = {"annotator": fields.get("completed_by"), "annotation_id": fields.get("id")}
-            about |= {name: data[name] for name in ("left_id", "right_id") if name in data}
-            about |= {name: fields.get(name) for name in ("lead_time", "created_at", "updated_at")}
+            }
             skipped = fields.get("was_cancelled") or fields.get("skipped")
-            yield here, None if skipped else _annotation(here, about, results)
-
-
-def _annotation(place: str, about: dict[str, Any], results: list[tuple[str, Any]]) -> _Annotation:
-    values = {name: _value(place, name, value) for name, value in results}
-    if len(values) < len(results):
-        raise LabelStudioError(f"{place} has two results of one name")
-    return _read(place, about | values, _Annotation)
+            about = {name: fields.get(name) for name in ("id", "completed_by", *TIMES)}
+            about |= {name: task.data.get(name) for name in ("left_id", "right_id")}
+            yield here, None if skipped else _read(here, about | values, _Annotation)
 
 
 def _read(place: str, value: Any, form: type[T]) -> T:
     try:
         return msgspec.convert(value, form)
     except msgspec.ValidationError as error:
-        raise LabelStudioError(
-            f"{place}: {describe_error(error, value)}; give a JSON or JSON-MIN export of "
-            "pairlearn's tasks"
-        ) from None
+        raise LabelStudioError(f"{place}: {error}; give a JSON export of our tasks") from None
 
 
-def _value(place: str, name: str, value: Any) -> Any:
-    """The value of a result: a list of one object or, for choices and texts in JSON-MIN, bare."""
-    if isinstance(value, list):
-        if len(value) != 1:
-            raise LabelStudioError(f"{place}: {len(value)} results of {name!r}")
-        value = value[0] if isinstance(value[0], (dict, str)) else {}
-    if not isinstance(value, dict):
-        return value
-    key = next((key for key in KEYS if key in value), None)
-    if key is None:
-        raise LabelStudioError(f"{place}: the result of {name!r} has no value of its type")
-    content = value[key]
+def _value(place: str, result: _Result) -> Any:
+    """The value of a result, whose key depends on its type."""
+    content = next((result.value[key] for key in KEYS if key in result.value), None)
+    if content is None:
+        raise LabelStudioError(f"{place}: the result of {result.from_name!r} has no value")
     return content[0] if isinstance(content, list) and len(content) == 1 else content

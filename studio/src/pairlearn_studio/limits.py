@@ -13,17 +13,9 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from pairlearn_studio.store_file import (
-    enable_wal,
-    find_damage,
-    open_sqlite,
-    to_file_error,
-    version_of,
-)
+from pairlearn_studio.store_file import enable_wal, open_sqlite, to_file_error
 
 T = TypeVar("T")
-
-_CACHE_VERSION = 1
 
 
 class ModelError(ValueError):
@@ -43,24 +35,13 @@ class Stopped(Exception):
 
 
 class Pace:
-    """Spaces requests evenly, whichever thread sends them, if ``per_minute`` is given.
+    """Spaces requests evenly, whichever thread sends them, if ``per_minute`` is given."""
 
-    ``clock`` gives monotonic seconds, and ``wait`` waits for so many, or less if `stop` is called.
-    """
-
-    def __init__(
-        self,
-        per_minute: float | None = None,
-        *,
-        clock: Callable[[], float] = time.monotonic,
-        wait: Callable[[float], object] | None = None,
-    ) -> None:
+    def __init__(self, per_minute: float | None = None) -> None:
         if per_minute is not None and not 0 < per_minute < math.inf:
             raise ValueError(f"per_minute must be a positive number; got {per_minute}")
-        self._interval = 60 / per_minute if per_minute else 0.0
-        self._clock, self._next = clock, -math.inf
+        self._interval, self._next = 60 / per_minute if per_minute else 0.0, -math.inf
         self._stopped, self._lock = threading.Event(), threading.Lock()
-        self._wait = wait or self._stopped.wait
 
     def turn(self) -> None:
         """Return when the next request may be sent; raise `Stopped` after `stop`."""
@@ -68,12 +49,12 @@ class Pace:
             with self._lock:
                 if self._stopped.is_set():
                     raise Stopped
-                now = self._clock()
+                now = time.monotonic()
                 if self._next <= now:
                     self._next = now + self._interval
                     return
                 delay = self._next - now
-            self._wait(delay)
+            self._stopped.wait(delay)
 
     def stop(self) -> None:
         """Let no further request through, and wake those that wait."""
@@ -97,12 +78,6 @@ class Budget:
         price_in: float = 0.0,
         price_out: float = 0.0,
     ) -> None:
-        for name, limit in (("max_requests", max_requests), ("max_cost", max_cost)):
-            if limit is not None and not limit >= 0:
-                raise ValueError(f"{name} must not be negative; got {limit}")
-        for name, price in (("price_in", price_in), ("price_out", price_out)):
-            if not 0 <= price < math.inf:
-                raise ValueError(f"{name} must be a finite number of at least 0; got {price}")
         if max_cost is not None and not (price_in or price_out):
             raise ValueError("max_cost needs prices: give price_in, price_out or both")
         self._max_requests = math.inf if max_requests is None else max_requests
@@ -171,7 +146,12 @@ class AnswerCache:
         with ExitStack() as on_failure:
             on_failure.callback(self._connection.close)
             with self._using() as connection:
-                self._prepare(connection)
+                enable_wal(connection)
+                connection.execute("PRAGMA synchronous = FULL")
+                connection.execute(
+                    "CREATE TABLE IF NOT EXISTS answers "
+                    "(question TEXT PRIMARY KEY, answer TEXT NOT NULL) WITHOUT ROWID"
+                )
             on_failure.pop_all()
 
     @contextmanager
@@ -188,27 +168,9 @@ class AnswerCache:
         if not file_error.damaged:
             return ModelError(str(file_error))
         return ModelError(
-            f"{self.path} is no cache of answers, or is damaged ({str(error)[:300]}): move it "
-            "away, and a new one is made"
+            f"{self.path} is no cache of answers, or is damaged ({error!s:.300}): move it away, "
+            "and a new one is made"
         )
-
-    def _prepare(self, connection: sqlite3.Connection) -> None:
-        version = version_of(connection)
-        if version > _CACHE_VERSION:
-            raise sqlite3.DatabaseError(f"version {version}, written by a newer pairlearn")
-        # Before anything is written: the file may be another program's, or damaged.
-        tables = [row[0] for row in connection.execute("SELECT name FROM sqlite_master")]
-        if any(name != "answers" and not name.startswith("sqlite_") for name in tables):
-            raise sqlite3.DatabaseError(f"it has the table {tables[0]!r:.80}")
-        if damage := find_damage(connection):
-            raise sqlite3.DatabaseError(damage)
-        enable_wal(connection)
-        connection.execute("PRAGMA synchronous = FULL")
-        connection.execute(
-            "CREATE TABLE IF NOT EXISTS answers "
-            "(question TEXT PRIMARY KEY, answer TEXT NOT NULL) WITHOUT ROWID"
-        )
-        connection.execute(f"PRAGMA user_version = {_CACHE_VERSION}")
 
     def get(self, key: str) -> dict[str, Any] | None:
         """Answer to a question, or None."""
@@ -254,11 +216,7 @@ class Once(Generic[T]):
             try:
                 future.set_result(call())
             except BaseException as error:
-                self.forget(key)
+                with self._lock:
+                    del self._futures[key]
                 future.set_exception(error)
         return future.result()
-
-    def forget(self, key: str) -> None:
-        """Make the call again next time."""
-        with self._lock:
-            self._futures.pop(key, None)

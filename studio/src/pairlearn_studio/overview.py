@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -59,22 +58,18 @@ class Drift:
 
     Pairs of a uniform plan come in random order, so that beyond chance only a change in the
     annotator moves these from 0. ``_z`` is the difference in standard errors: by chance it exceeds
-    2 once in twenty times and 3 hardly ever; NaN where all answers are the same. ``strength`` is
-    |c|, and ``seconds`` the ratio of the median times.
+    2 once in twenty times and 3 hardly ever; NaN where all answers are the same.
     """
 
     similarity: float
     similarity_z: float
-    strength: float
-    strength_z: float
-    seconds: float
 
 
 @dataclass(frozen=True)
 class AnnotatorOverview:
     """One line of the supervisor's page; NaN where nothing is known yet.
 
-    ``per_hour`` is the pace by the median time, ``infeasible`` the share of answers that no
+    ``infeasible`` is the share of answers that no
     posteriors produce even after rounding. ``words`` says how they answer, and ``doubt`` marks
     those that deserve a look: the forecast learns both.
     """
@@ -83,7 +78,6 @@ class AnnotatorOverview:
     done: int
     total: int
     cant_say: int
-    per_hour: float
     median_seconds: float
     infeasible: float
     drift: Drift
@@ -91,42 +85,45 @@ class AnnotatorOverview:
     doubt: bool = False
 
 
-def overview_of(columns: AnswerColumns, totals: Mapping[Annotator, int]) -> list[AnnotatorOverview]:
-    """Statistics of each annotator, from the answers in their order and the pairs of each."""
+def overview_of(
+    columns: AnswerColumns,
+    totals: Mapping[Annotator, int],
+    manners: Mapping[str, tuple[Sequence[Phrase], bool]] = MappingProxyType({}),
+) -> list[AnnotatorOverview]:
+    """Statistics of each annotator, from the answers in their order and the pairs of each.
+
+    ``manners`` has the phrases and the doubt about each, as the forecast learnt them.
+    """
 
     def overview(annotator: Annotator, total: int) -> AnnotatorOverview:
         theirs = columns.annotator == annotator.name
         seconds = columns.seconds[theirs]
+        phrases, doubt = manners.get(annotator.name, ((), False))
         median_seconds = float(np.median(seconds)) if len(seconds) else math.nan
         return AnnotatorOverview(
             annotator=annotator,
             done=int(theirs.sum()),
             total=total,
             cant_say=int(columns.cant_say[theirs].sum()),
-            per_hour=3600 / median_seconds if median_seconds > 0 else math.nan,
             median_seconds=median_seconds,
             infeasible=_mean(columns.infeasible_rows[theirs & columns.both].astype(np.float64)),
-            drift=_drift(columns.similarity[theirs], columns.difference[theirs], seconds),
+            drift=_drift(columns.similarity[theirs]),
+            words=in_words([*phrases]) or "–",
+            doubt=doubt,
         )
 
     return [overview(annotator, total) for annotator, total in totals.items()]
 
 
-def _drift(s: Floats, c: Floats, seconds: Floats) -> Drift:
-    def change(values: Floats) -> tuple[float, float]:
-        values = values[~np.isnan(values)]
-        third = len(values) // 3
-        first, last = values[:third], values[len(values) - third :]
-        gap = _mean(last) - _mean(first)
-        if third < 2:
-            return gap, math.nan
-        error = math.sqrt((first.var(ddof=1) + last.var(ddof=1)) / third)
-        return gap, gap / error if error > ROUNDING else math.nan
-
-    third = len(seconds) // 3
-    before = float(np.median(seconds[:third])) if third else 0.0
-    slower = float(np.median(seconds[-third:])) / before if before > 0 else math.nan
-    return Drift(*change(s), *change(np.abs(c)), slower)
+def _drift(similarity: Floats) -> Drift:
+    values = similarity[~np.isnan(similarity)]
+    third = len(values) // 3
+    first, last = values[:third], values[len(values) - third :]
+    gap = _mean(last) - _mean(first)
+    if third < 2:
+        return Drift(gap, math.nan)
+    error = math.sqrt((first.var(ddof=1) + last.var(ddof=1)) / third)
+    return Drift(gap, gap / error if error > ROUNDING else math.nan)
 
 
 DESCRIBED = 20
@@ -152,21 +149,6 @@ class People:
             if person.guesses - 2 * person.guesses_error > MANY_GUESSES
         }
         return guessing.union(*(finding.names for finding in self.findings))
-
-    def reliability(self) -> dict[str, float]:
-        """Weights for a mean of answers, with a mean of 1.
-
-        An answer is (1 − g) times the honest one on average, g being the share of guesses, so that
-        its best weight is (1 − g) over its variance. That of a guess is the mean of those of
-        uniform similarities, 1/12, and differences, 1/3.
-        """
-        trust = {
-            person.name: (1 - person.guesses)
-            / (float(person.noise.mean()) + 5 / 24 * person.guesses + 0.01)
-            for person in self.annotators.people
-        }
-        scale = sum(trust.values()) / max(len(trust), 1)
-        return {name: value / scale for name, value in trust.items()}
 
     def phrases(self, name: str) -> list[Phrase]:
         """Parts of a sentence about an annotator, as keys of the tables of translations."""
@@ -213,7 +195,6 @@ def _mean(values: Floats) -> float:
 LEAST_ANSWERS = 10
 """Fewest answers that show habits."""
 LEAST_KNOWN = 3
-CONSTANT = 0.9
 FAST_SECONDS = 1.0
 PASS = 0.6
 """Least share of known pairs that an attentive annotator has right."""
@@ -272,11 +253,8 @@ def _flags(quality: Quality, answers: Sequence[StoredAnswer]) -> list[Phrase]:
     ):
         if of >= LEAST_KNOWN and number < PASS * of:
             flags.append((words, {"number": number, "all": of}))
-    if (total := len(answers)) < LEAST_ANSWERS:
+    if len(answers) < LEAST_ANSWERS:
         return flags
-    most = max(Counter((*answer.numbers, answer.level) for answer in answers).values())
-    if most >= CONSTANT * total:
-        flags.append(("{number} of {all} answers are the same", {"number": most, "all": total}))
     seconds = [answer.seconds for answer in answers if answer.seconds > 0]
     if seconds and statistics.median(seconds) < FAST_SECONDS:
         words = "half of the answers took less than {seconds:g} s"
@@ -291,29 +269,22 @@ def _repeats(again: StoredAnswer, before: StoredAnswer) -> bool:
     return again.cant_say == before.cant_say and alike
 
 
-def krippendorff_alpha(answers: Sequence[StoredAnswer], name: str) -> float:
-    """Krippendorff's α of one number, with squared differences; NaN without shared pairs.
+def krippendorff_alpha(pair: NDArray[np.int64], values: Floats) -> float:
+    """Krippendorff's α of numbers about pairs, with squared differences; NaN without shared pairs.
 
     α = 1 − D_o/D_e, the mean squared difference of two answers to one pair relative to that of any
     two answers (Krippendorff, "Content Analysis", 2018, chapter 12): 1 is perfect agreement, 0 is
-    that of chance.
+    that of chance. Missing values are NaN.
 
     Examples
     --------
-    >>> def answer(pair, c):
-    ...     return StoredAnswer(None, c, id=1, annotator="", pair=pair, left="", right="", at="",
-    ...                         revision=1)
-    >>> krippendorff_alpha([answer(1, 0.9), answer(1, 0.9), answer(2, 0.1), answer(2, 0.1)],
-    ...                    "difference")
+    >>> krippendorff_alpha(np.array([1, 1, 2, 2]), np.array([0.9, 0.9, 0.1, 0.1]))
     1.0
     """
-    given = [one for one in answers if getattr(one, name) is not None]
-    values = np.array([getattr(one, name) for one in given], np.float64)
-    _, pair, count = np.unique(
-        np.array([one.pair for one in given], np.int64), return_inverse=True, return_counts=True
-    )
+    given = ~np.isnan(values)
+    _, pair, count = np.unique(pair[given], return_inverse=True, return_counts=True)
     shared = count[pair] > 1
-    values, pair = values[shared], pair[shared]
+    values, pair = values[given][shared], pair[shared]
     if not len(values):
         return math.nan
     # Squared differences of all ordered pairs of m values sum to 2m times those from their mean.

@@ -22,7 +22,7 @@ import json
 from dataclasses import dataclass, field, fields
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, NoReturn, TypeAlias, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, TypeAlias, get_type_hints
 
 import msgspec
 
@@ -58,10 +58,13 @@ VERSION = 1
 FILE = "project.json"
 STORE = "answers.sqlite"
 
-_MINIMA = {"pairs": 1, "overlap": 1, "known_share": 0.001}
 MAX_BYTES = 1 << 20
-MAX_TEXT = 4000
-"""Most characters of a question or of the help."""
+# Without control characters and halves of surrogate pairs, which no file can be written with.
+Text: TypeAlias = Annotated[
+    str, msgspec.Meta(max_length=4000, pattern="^[^\x00-\x08\x0b-\x1f\ud800-\udfff]*$")
+]
+Count: TypeAlias = Annotated[int, msgspec.Meta(ge=1)]
+Share: TypeAlias = Annotated[float, msgspec.Meta(ge=0, le=1)]
 
 
 class ProjectError(ValueError):
@@ -72,8 +75,8 @@ class ProjectError(ValueError):
 class Plan:
     """Number of random pairs to judge, and the seed that determines them and who judges them."""
 
-    pairs: int
-    seed: int = 0
+    pairs: Count
+    seed: Annotated[int, msgspec.Meta(ge=0)] = 0
 
     def __post_init__(self) -> None:
         _check_fields(self, "plan.")
@@ -134,35 +137,31 @@ class Project:
 
     folder: Path
     kind: Kind
-    items: str
+    items: Text
     plan: Plan
-    id: str = ""
-    title: str = ""
-    positive_name: str = ""
-    negative_name: str = ""
-    question_similarity: str = ""
-    question_difference: str = ""
-    help: str = ""
-    columns: tuple[str, ...] = field(default=())
-    overlap: int = 1
+    id: Text = ""
+    title: Text = ""
+    positive_name: Text = ""
+    negative_name: Text = ""
+    question_similarity: Text = ""
+    question_difference: Text = ""
+    help: Text = ""
+    columns: tuple[Text, ...] = ()
+    overlap: Count = 1
     models_count: bool = False
     answers: AnswerMode = "exact"
     levels: Levels = field(default_factory=dict)
     hide_ids: bool = False
-    positive_means: str = ""
-    negative_means: str = ""
+    positive_means: Text = ""
+    negative_means: Text = ""
     known: tuple[Known, ...] = ()
-    known_share: float = 0.05
-    repeat_share: float = 0.0
-    qualify: float = 0.0
+    known_share: Annotated[float, msgspec.Meta(ge=0.001, le=1)] = 0.05
+    repeat_share: Share = 0.0
+    qualify: Share = 0.0
     language: Language = "en"
 
     def __post_init__(self) -> None:
         _check_fields(self)
-        if not isinstance(self.columns, tuple) or not all(isinstance(c, str) for c in self.columns):
-            raise ProjectError(f"columns must be a list of names; got {self.columns!r:.80}")
-        for name in self.columns:
-            _check_text("columns", name)
         if not self.items_path.resolve().is_relative_to(self.folder.resolve()):
             raise ProjectError(f"items is {self.items!r:.80}, outside the project folder")
         for name, default in (
@@ -289,10 +288,8 @@ def _from_values(folder: Path, values: dict[str, Any]) -> Project:
     _check_names("", values, _FIELDS, required=("kind", "items", "plan"))
     plan = values.pop("plan")
     if not isinstance(plan, dict):
-        _refuse("plan", plan, "an object")
+        raise ProjectError(f"plan is {plan!r:.80}: expected `object`")
     _check_names("plan.", plan, tuple(f.name for f in fields(Plan)), required=("pairs",))
-    if isinstance(values.get("columns"), list):
-        values["columns"] = tuple(values["columns"])
     return Project(folder=folder, plan=Plan(**plan), **values)
 
 
@@ -310,34 +307,12 @@ def _check_names(
 
 
 def _check_fields(record: Plan | Project, prefix: str = "") -> None:
-    """Refuse values that are not of the types of their fields, and convert those of numpy."""
-    for name, kind in get_type_hints(type(record)).items():
-        value, least, allowed = getattr(record, name), _MINIMA.get(name, 0), get_args(kind)
-        if kind is str:
-            _check_text(name, value, empty=name != "items")
-        elif kind is bool and not isinstance(value, bool):
-            _refuse(prefix + name, value, "true or false")
-        elif kind is int and (type(value) is not int or value < least):
-            _refuse(prefix + name, value, f"a whole number of at least {least}")
-        elif kind is float and not (isinstance(value, int | float) and least <= value <= 1):
-            _refuse(prefix + name, value, "a share of at most 1")
-        elif get_origin(kind) is Literal and value not in allowed:
-            _refuse(prefix + name, value, " or ".join(map(repr, allowed)))
-        if kind in (str, float):
-            object.__setattr__(record, name, kind(value))
-
-
-def _refuse(name: str, value: Any, wanted: str) -> NoReturn:
-    raise ProjectError(f"{name} must be {wanted}; got {value!r:.80}")
-
-
-def _check_text(name: str, value: Any, *, empty: bool = True) -> None:
-    if not isinstance(value, str) or not (empty or value.strip()):
-        _refuse(name, value, "text")
-    if len(value) > MAX_TEXT:
-        raise ProjectError(f"{name} has {len(value)} characters; at most {MAX_TEXT} are allowed")
-    if any(ord(letter) < 32 and letter not in "\n\t" for letter in value):
-        raise ProjectError(f"{name} has a control character; remove it")
-    # JSON can hold one of a pair of surrogates, which no file can be written with.
-    if any("\ud800" <= letter <= "\udfff" for letter in value):
-        raise ProjectError(f"{name} has a character that is not Unicode; remove it")
+    """Refuse values that are not of the types of their fields."""
+    for name, kind in get_type_hints(type(record), include_extras=True).items():
+        value = getattr(record, name)
+        if name in ("folder", "plan", "known", "levels"):  # checked where they are read
+            continue
+        try:
+            object.__setattr__(record, name, msgspec.convert(value, kind))
+        except msgspec.ValidationError as error:
+            raise ProjectError(f"{prefix}{name} is {value!r:.80}: {error}") from None

@@ -27,9 +27,7 @@ from pairlearn_studio.overview import (
 from pairlearn_studio.project import Project
 from pairlearn_studio.records import (
     Annotator,
-    Change,
     Controls,
-    Known,
     Pair,
     Progress,
     StoredAnswer,
@@ -152,29 +150,16 @@ class StoreReader(Queries):
         return row and row[0]
 
     def progress(self, annotator_id: int) -> Progress:
-        """Pairs done, pace (by the median of the last answers), and time left."""
+        """Pairs done, and the time left by the median of the last answers."""
         done, total = self._counts(annotator_id)
         recent = "SELECT seconds FROM answer WHERE annotator = ? ORDER BY id DESC LIMIT ?"
         seconds = [row[0] for row in self.rows(recent, annotator_id, RECENT)]
         typical = statistics.median(seconds) if seconds else 0.0
-        if typical <= 0:
-            return Progress(done, total, None, None)
-        return Progress(done, total, 3600 / typical, (total - done) * typical)
+        return Progress(done, total, (total - done) * typical if typical > 0 else None)
 
     def answers(self, current: bool = True) -> list[StoredAnswer]:
         """All standing answers; with ``current=False`` also those revised or withdrawn."""
         return self.find_answers(STANDING if current else "answer x")
-
-    def history(self, annotator_id: int | None = None, pair: int | None = None) -> list[Change]:
-        """All changes, or those of one annotator or pair, in order."""
-        rows = self.rows(
-            "SELECT c.id, c.at, c.who, c.action, n.name, c.pair, c.before, c.after, c.detail "
-            "FROM change c LEFT JOIN annotator n ON n.id = c.annotator "
-            "WHERE (?1 IS NULL OR c.annotator = ?1) AND (?2 IS NULL OR c.pair = ?2) ORDER BY c.id",
-            annotator_id,
-            pair,
-        )
-        return [Change(*row) for row in rows]
 
     def skipped_pairs(self) -> list[tuple[str, int]]:
         """Model and pair of each pair that a model skipped and has not judged since."""
@@ -228,16 +213,6 @@ class StoreReader(Queries):
         return Controls.read(self.setting(CONTROLS))
 
     @property
-    def known(self) -> dict[int, Known]:
-        """The checks, by pair id."""
-        return self.mixed.pairs
-
-    @property
-    def repeats(self) -> dict[int, int]:
-        """Pairs of the plan, by the ids of their repeats the other way round."""
-        return self.mixed.repeats
-
-    @property
     def mixed_in(self) -> frozenset[int]:
         """Checks and repeats outside of the plan: their answers are no random sample."""
         return self.mixed.outside
@@ -249,12 +224,12 @@ class StoreReader(Queries):
 
     def quality(self, answers: Sequence[StoredAnswer]) -> dict[str, Quality]:
         """Quality of each annotator's answers, by simple rules."""
-        return quality_of(answers, self.known, self.project.levels, self.repeats)
+        return quality_of(answers, self.mixed.pairs, self.project.levels, self.mixed.repeats)
 
-    def overview(self, columns: AnswerColumns) -> list[AnnotatorOverview]:
-        """Speed, drift and infeasible share of each annotator."""
+    def overview(self, columns: AnswerColumns, manners: Any = None) -> list[AnnotatorOverview]:
+        """Speed, drift and infeasible share of each annotator, and how they answer."""
         totals = {annotator: self._counts(annotator.id)[1] for annotator in self.annotators()}
-        return overview_of(columns, totals)
+        return overview_of(columns, totals, manners or {})
 
     def find_answers(self, source: str, *values: object) -> list[StoredAnswer]:
         """Answers as by `Queries.find_answers`; StoreFileError if the file is damaged."""

@@ -66,17 +66,6 @@ def read_levels(values: Any) -> dict[str, tuple[float, float]]:
     return dict(LEVELS) | levels
 
 
-def describe_error(error: msgspec.ValidationError, value: Any = None) -> str:
-    """Message of a validation error, with the field and its value."""
-    message, _, place = str(error).replace("`", "'").partition(" - at '$")
-    message = message.replace("Object missing required field", "it lacks")
-    message = message.replace("Object contains", "it has an").replace("Expected", "expected")
-    place = place.rstrip("'").removeprefix(".")
-    if isinstance(value, dict) and place in value:
-        place += f" is {value[place]!r:.80}"
-    return f"{place}: {message}" if place else message
-
-
 ONE_DEGREE = 0.351
 """Largest distance between numbers of neighbouring degrees."""
 
@@ -166,8 +155,8 @@ def read_known(values: Any, levels: Levels, place: str = "known pair") -> tuple[
             known.append(msgspec.convert(pair, Known))
         except msgspec.ValidationError as error:
             raise ValueError(
-                f"{place} {number}: {describe_error(error, pair)}; a pair has left, right, answer, "
-                "and perhaps use (example, practice or check) and why"
+                f"{place} {number}: {error}; a pair has left, right, answer, and perhaps use "
+                "(example, practice or check) and why"
             ) from None
         if (answer := known[-1].answer) not in levels:
             raise ValueError(
@@ -299,16 +288,12 @@ class Answer:
             (self.note + self.key).encode()
         except UnicodeEncodeError:
             raise StoreError("note and key must be text in Unicode, without surrogates") from None
-        has_statement = self.compares or bool(self.others)
+        compares = (*self.numbers, self.preference) != (None, None, 0)
+        has_statement = compares or bool(self.others)
         if self.cant_say and has_statement:
             raise StoreError("cant_say goes with no other answer: give one or the other")
         if not self.cant_say and not has_statement:
             raise StoreError("nothing is said: give similarity, difference, preference or cant_say")
-
-    @property
-    def compares(self) -> bool:
-        """Whether there is a similarity, a difference or a preference."""
-        return (*self.numbers, self.preference) != (None, None, 0)
 
     @property
     def numbers(self) -> tuple[float | None, float | None]:
@@ -331,11 +316,10 @@ class Receipt:
 
 @dataclass(frozen=True)
 class Progress:
-    """Progress of an annotator; pace and time left are None before the first answer."""
+    """Progress of an annotator; the time left is None before the first answer."""
 
     done: int
     total: int
-    per_hour: float | None
     seconds_left: float | None
 
 
@@ -353,21 +337,3 @@ class StoredAnswer(Answer):
 
     def __post_init__(self) -> None:
         """Check nothing: answers are checked before they are stored."""
-
-
-@dataclass(frozen=True)
-class Change:
-    """One line of the history; ``before`` and ``after`` are ids of answers.
-
-    ``action`` is "answered", "revised", "withdrawn", or a change of the project.
-    """
-
-    id: int
-    at: str
-    who: str
-    action: str
-    annotator: str | None
-    pair: int | None
-    before: int | None
-    after: int | None
-    detail: str

@@ -19,14 +19,13 @@ import math
 import os
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 import warnings
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -39,7 +38,7 @@ from pairlearn.io import TableError, read_items
 from pairlearn.labels import PairLabels
 from pairlearn_studio.creating import describe_fit
 from pairlearn_studio.exchange import exportable, settled
-from pairlearn_studio.overview import AnswerColumns, people_of
+from pairlearn_studio.overview import people_of
 from pairlearn_studio.project import Project
 from pairlearn_studio.reader import StoreReader
 from pairlearn_studio.records import CERTAIN, StoredAnswer
@@ -155,78 +154,57 @@ def _out_of_fold(x: Floats, ends: NDArray[np.int64], labels: PairLabels, folds: 
     return logits
 
 
-class _JudgedPairs(NamedTuple):
+def _judged_pairs(
+    answers: Sequence[StoredAnswer], ids: Sequence[str]
+) -> tuple[NDArray[np.int64], PairLabels, PairLabels]:
     """Answers with both numbers about items that exist, as arguments of `outlook`."""
+    rows = {item: row for row, item in enumerate(ids)}
+    answers = [
+        answer
+        for answer in answers
+        if None not in answer.numbers and rows.keys() >= {answer.left, answer.right}
+    ]
+    ends = np.array([(rows[answer.left], rows[answer.right]) for answer in answers], np.int64)
+    stated = [answer.numbers for answer in answers]
+    certain = [CERTAIN.get(answer.level, answer.numbers) for answer in answers]
+    return ends.reshape(-1, 2), _labels(stated), _labels(certain)
 
-    ends: NDArray[np.int64]
-    stated: PairLabels
-    certain: PairLabels
 
-    @classmethod
-    def of(cls, answers: Sequence[StoredAnswer], ids: Sequence[str]) -> _JudgedPairs:
-        rows = {item: row for row, item in enumerate(ids)}
-        answers = [
-            answer
-            for answer in answers
-            if None not in answer.numbers and rows.keys() >= {answer.left, answer.right}
-        ]
-        columns = AnswerColumns(answers)
-        ends = np.array([(rows[answer.left], rows[answer.right]) for answer in answers], np.int64)
-        certain = [CERTAIN.get(answer.level, answer.numbers) for answer in answers]
-        return cls(
-            ends.reshape(-1, 2),
-            PairLabels(columns.similarity, columns.difference, noisy=True),
-            PairLabels(*np.reshape(np.array(certain, np.float64), (-1, 2)).T, noisy=True),
-        )
+def _labels(numbers: Sequence[tuple[float | None, float | None]]) -> PairLabels:
+    return PairLabels(*np.array(numbers, np.float64).reshape(-1, 2).T, noisy=True)
 
 
 def forecast_parts(store: StoreReader) -> Iterator[dict[str, Any]]:
-    """The forecast for the supervisor's page, part by part, the quickest first.
+    """The forecast for the supervisor's page, in two parts.
 
-    The outlook with all answers; how each annotator answers, and who is flagged; the outlook
-    without those.
+    How each annotator answers, and who is flagged; then the outlook without those.
     """
-    project, author = store.project, store.adjudicator
-    features = None
-    try:
-        features = read_items(project.items_path).features
-    except TableError:
-        yield {"needs": describe_fit(project), "featureless": True}
-    except (ImportError, OSError) as error:
-        yield {"needs": str(error), "featureless": False}
-    answers = [answer for answer in settled(exportable(store), author) if answer.right]
-    planned = store.planned()
-
-    def judged_pairs(left_out: Collection[str] = ()) -> _JudgedPairs:
-        kept = [answer for answer in answers if answer.annotator not in left_out]
-        return _JudgedPairs.of(kept, store.items.ids)
-
-    def outlook_of(pairs: _JudgedPairs) -> dict[str, Any]:
-        return _attempt(lambda: asdict(outlook(features, *pairs, planned)))
-
-    if features is not None:
-        yield {"everybody": outlook_of(judged_pairs()), "needs": None}
-    people = people_of(store.answers())
+    answers, people = store.answers(), people_of(store.answers())
     doubted = {*people.doubted}
     manners = {
         person.name: (people.phrases(person.name), person.name in doubted)
         for person in people.annotators.people
     }
-    doubted |= {name for name, quality in store.quality(store.answers()).items() if quality.phrases}
-    flagged = sorted(doubted - {author})
+    doubted |= {name for name, quality in store.quality(answers).items() if quality.phrases}
+    flagged = sorted(doubted - {store.adjudicator})
     yield {"manners": manners, "flagged": flagged}
-    if features is not None:
-        yield {"without": outlook_of(judged_pairs(flagged)) if flagged else None}
+    yield {"outlook": _outlook_without(flagged, store)}
 
 
-def _attempt(compute: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """A part of the forecast, or why there is none."""
+def _outlook_without(flagged: Collection[str], store: StoreReader) -> dict[str, Any]:
+    """The outlook without some annotators, or why there is none."""
+    answers = settled(exportable(store), store.adjudicator)
+    kept = [one for one in answers if one.right and one.annotator not in flagged]
     try:
-        return compute()
+        features = read_items(store.project.items_path).features
+        pairs = _judged_pairs(kept, store.items.ids)
+        return asdict(outlook(features, *pairs, store.planned()))
+    except TableError:
+        return {"needs": describe_fit(store.project), "reason": "no features"}
     except TooFewPairsError as error:
-        return {"needs": str(error), "few": True}
-    except Exception as error:  # whatever it is, the other parts still come
-        return {"needs": str(error) or repr(error), "few": False}
+        return {"needs": str(error), "reason": "few pairs"}
+    except Exception as error:  # whatever it is, the page says it
+        return {"needs": str(error) or repr(error), "reason": "failed"}
 
 
 def main() -> None:
@@ -253,33 +231,23 @@ class Forecast:
         with self._lock:
             now = time.monotonic()
             if self._process is not None and self._process.poll() is not None:
-                self._end(self._process.returncode)
+                if self._process.returncode > 0:
+                    LOG.error("pairlearn annotate: no forecast of the accuracy (see above)")
+                self._process, self._due = None, now + REST * (now - self._began)
             if self._process is None and latest != self._seen and now >= self._due:
                 self._seen, self._began = latest, now
-                self._errors = tempfile.TemporaryFile()  # noqa: SIM115
                 try:
                     self._process = subprocess.Popen(
                         # Without -P, a numpy.py in the current folder would be imported.
                         [sys.executable, "-P", "-m", "pairlearn_studio.stopping", self._folder],
                         env=os.environ | {"OMP_NUM_THREADS": "1"},
                         stdout=subprocess.DEVNULL,
-                        stderr=self._errors,
                     )
                 except OSError as error:  # no memory or too many processes: the page does without
                     LOG.error("pairlearn annotate: no forecast of the accuracy: %s", error)
-                    self._errors.close()
         results = read_forecast(self._folder)
         results.pop("latest", None)
         return results
-
-    def _end(self, status: int) -> None:
-        self._errors.seek(0)
-        last = self._errors.read().decode(errors="replace").strip().rpartition("\n")[2]
-        if status > 0:
-            LOG.error("pairlearn annotate: no forecast of the accuracy: %s", last or status)
-        self._errors.close()
-        now, self._process = time.monotonic(), None
-        self._due = now + REST * (now - self._began)
 
     def close(self) -> None:
         """End a process that is under way."""
@@ -287,7 +255,6 @@ class Forecast:
             if self._process is not None:
                 self._process.kill()
                 self._process.wait()
-                self._end(-1)
 
 
 if __name__ == "__main__":

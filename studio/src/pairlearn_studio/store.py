@@ -159,6 +159,10 @@ class Store(StoreReader):
 
         self.carry_out(work)
 
+    def check_writable(self) -> None:
+        """Raise StoreError if nothing can be stored now."""
+        self.carry_out(lambda changes: changes.rows("DELETE FROM setting WHERE 0"))
+
     def check_items(self, *ids: str, place: str = "") -> None:
         """Raise StoreError if there is no item with one of these ids."""
         for item in ids:
@@ -254,9 +258,10 @@ class Store(StoreReader):
             annotator,
         )
         past = {None, *(row[0] for row in rows)}
-        free = [pair for pair in controls if self.repeats.get(pair) in past]
+        repeats = self.mixed.repeats
+        free = [pair for pair in controls if repeats.get(pair) in past]
         # Checks and repeats by turns.
-        return min(free, key=lambda pair: (pair in self.repeats) != (done % 2 == 1), default=None)
+        return min(free, key=lambda pair: (pair in repeats) != (done % 2 == 1), default=None)
 
     def task(self, annotator_id: int, pair: int) -> Task | None:
         """A pair of an annotator, answered or not; None if it is not assigned to them."""

@@ -24,8 +24,6 @@ import msgspec
 from pairlearn.atomic import replacing, sync
 
 BUSY_SECONDS = 30.0
-SMALLEST_FILE = 512
-"""Bytes of the smallest page that SQLite has, and so of the smallest file with content."""
 
 
 class StoreError(ValueError):
@@ -164,7 +162,7 @@ def connect(path: Path, *, writer: bool = False) -> sqlite3.Connection:
     """
     with ExitStack() as on_failure, file_errors(path):
         connection = on_failure.enter_context(closing(open_file(path)))
-        if enable_wal(connection) != "wal" and not _is_immutable(path):
+        if enable_wal(connection) != "wal":
             raise StoreError(f"{path} is on a file system without WAL: move the project elsewhere")
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA foreign_keys = ON")
@@ -190,15 +188,11 @@ def enable_wal(connection: sqlite3.Connection) -> str:
             time.sleep(0.02)
 
 
-def open_sqlite(path: Path, suffix: str = "", **options: Any) -> sqlite3.Connection:
-    """Open or create a file for several threads; sqlite3.DatabaseError if it is too short.
-
-    SQLite takes a file of one byte for an empty one, and writes over it.
-    """
-    if path.is_file() and 0 < path.stat().st_size < SMALLEST_FILE:
-        raise sqlite3.DatabaseError("it is not of SQLite")
-    options |= {"uri": True, "timeout": BUSY_SECONDS, "check_same_thread": False}
-    connection: sqlite3.Connection = sqlite3.connect(path.absolute().as_uri() + suffix, **options)
+def open_sqlite(path: Path, **options: Any) -> sqlite3.Connection:
+    """Open or create a file for several threads."""
+    connection: sqlite3.Connection = sqlite3.connect(
+        path, timeout=BUSY_SECONDS, check_same_thread=False, **options
+    )
     return connection
 
 
@@ -207,9 +201,8 @@ def open_file(path: Path) -> sqlite3.Connection:
     if not path.is_file():
         raise StoreError(f"{path} {'is a folder' if path.is_dir() else 'does not exist'}")
     with ExitStack() as on_failure, file_errors(path):
-        suffix = "?immutable=1" if _is_immutable(path) else ""
         # Without an isolation level, transactions begin only where we begin them.
-        connection = open_sqlite(path, suffix, isolation_level=None, factory=_Connection)
+        connection = open_sqlite(path, isolation_level=None, factory=_Connection)
         on_failure.callback(connection.close)
         tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
         program = connection.execute("PRAGMA application_id").fetchone()[0]
@@ -219,12 +212,6 @@ def open_file(path: Path) -> sqlite3.Connection:
             raise StoreError(f"{path} is an SQLite file of another program")
         on_failure.pop_all()
     return connection
-
-
-def _is_immutable(path: Path) -> bool:
-    """Whether a file is on a read-only disk, where SQLite can make no log, and has none."""
-    log, *_ = parts_of(path)
-    return bool(os.statvfs(path).f_flag & os.ST_RDONLY) and not log.exists()
 
 
 def has_answers(path: Path) -> bool:

@@ -22,7 +22,6 @@ import os
 import queue
 import sqlite3
 import threading
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import ExitStack, closing, contextmanager, suppress
@@ -116,8 +115,6 @@ EVERY = 200
 """Answers between two snapshots, or a tenth of all where that is more."""
 KEPT = 3
 """Number of snapshots that are kept."""
-STALE_SECONDS = 3600.0
-"""Age from which an unfinished copy was left behind by a killed process."""
 
 
 class Snapshots:
@@ -151,10 +148,6 @@ class Snapshots:
                 copy_file(connection, self._folder / f"auto-{self._last:09}.sqlite")
             for path, _ in _snapshots(self._folder)[:-KEPT]:
                 path.unlink(missing_ok=True)
-            for path in self._folder.glob(".auto-*"):
-                with suppress(FileNotFoundError):  # another process has finished this copy
-                    if time.time() - path.stat().st_mtime > STALE_SECONDS:
-                        path.unlink()
         except (StoreError, OSError) as error:
             LOG.warning("pairlearn annotate: no snapshot of the answers was made: %s", error)
 
@@ -296,14 +289,11 @@ def back_up(project: Project, out: Path | None = None) -> tuple[Path, int]:
 
 def newest_backup(project: Project) -> Path:
     """The backup that was written last; StoreError if there is none."""
-    written = {}
-    for path in (project.folder / FOLDER).glob("[!.]*.sqlite"):
-        with suppress(FileNotFoundError):  # a server removes old snapshots
-            written[path] = path.stat().st_mtime_ns
-    backups = [path for path in written if not path.name.startswith("replaced-")]
+    folder = project.folder / FOLDER
+    backups = [path for path in folder.glob("[!.]*.sqlite") if not path.match("replaced-*")]
     if not backups:
-        raise StoreError(f"{project.folder / FOLDER} has no backups: name the file to restore")
-    return max(backups, key=written.__getitem__)
+        raise StoreError(f"{folder} has no backups: name the file to restore")
+    return max(backups, key=lambda path: path.stat().st_mtime_ns)
 
 
 def restore(project: Project, source: Path) -> Restored:

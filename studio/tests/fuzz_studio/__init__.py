@@ -7,21 +7,19 @@ import math
 import shutil
 import sqlite3
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import Any, get_args
 
 import msgspec
-import numpy as np
 
 from fuzz.mutation import json_mutation
 from fuzz.sandbox import Broken, attempt, folder, harness, listing, same
-from fuzz.table_files import CSV, rebuilt, written
-from pairlearn.io import TableError, read_pairs, write_pairs
+from fuzz.table_files import CSV, written
 from pairlearn_studio.ask import AnswerCache, ModelError
 from pairlearn_studio.changes import Changes
 from pairlearn_studio.endpoint import Reply, Way, _read_choice, _read_completion
-from pairlearn_studio.exchange import Statement, _import, judgements_of, read_preferences
+from pairlearn_studio.exchange import Statement, _import
 from pairlearn_studio.items import Items
 from pairlearn_studio.label_studio import LabelStudioError, read_label_studio
 from pairlearn_studio.limits import SkippedError
@@ -94,7 +92,7 @@ def answers(data: bytes) -> Any:
 
 def everything(store: Store) -> list[Any]:
     found: list[Any] = [store.annotators(), store.pairs(), store.answers(), store.answers(False)]
-    found += [store.history(), store.overview(AnswerColumns(store.answers()))]
+    found += [store.overview(AnswerColumns(store.answers()))]
     for one in store.annotators():
         found += [store.next_task(one.id), store.progress(one.id)]
     return found
@@ -135,7 +133,7 @@ def studio_items(data: bytes) -> Any:
 
 
 @harness(
-    [*keys("similarity", "annotations", "result", "number", "annotation_id", "left_id"),
+    [*keys("similarity", "annotations", "result", "number", "completed_by", "left_id"),
      b'"cannot_say":', b'"Can\'t say"', b"null", b"[{"],
     json_mutation,
 )  # fmt: skip
@@ -214,26 +212,3 @@ def model_reply(data: bytes) -> Any:
         if len(reply.skipped) > 600 or len(reply.text) > 80:
             raise Broken(f"a long text: {reply!s:.400}")
     return replies
-
-
-# ---- win probabilities -------------------------------------------------------------------------
-
-
-@harness([*CSV, b"left", b"right", b"p", b"similarity", b"annotator", b"0.5", b"1"])
-def preferences(data: bytes) -> Any:
-    path = written("preferences", data)
-    outcomes = [
-        attempt(partial(read_preferences, path, "p", reading), path, TableError)
-        for reading in ("ties-half", "given-different", "side-only")
-    ]
-    for table in outcomes:
-        if not isinstance(table, str):
-            table = table[~table.says_nothing]
-            same(rebuilt(table), table, "checked once more")
-            copy = write_pairs(table, path.parent.parent / "copy.parquet")
-            same(read_pairs(copy), table, "written and read")
-            if table.annotator is None:
-                rows = len(np.unique(table.file_rows()))
-                same(len(judgements_of(table, "ann")), rows, "judgements")
-    path.unlink()
-    return outcomes

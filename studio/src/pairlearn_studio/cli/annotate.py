@@ -50,13 +50,6 @@ def init(
     title: Annotated[str, option("Title of the pages.", default="the names of the classes")] = "",
     positive: Annotated[str, option("Name of the positive class.", default="positive")] = "",
     negative: Annotated[str, option("Name of the negative class.", default="negative")] = "",
-    question_similarity: Annotated[
-        str, option("The question in the annotator's words.", default=False)
-    ] = "",
-    question_difference: Annotated[
-        str, option("The question in the annotator's words.", default=False)
-    ] = "",
-    help_text: Annotated[str, option("Help for annotators.", default=False)] = "",
     columns: Annotated[
         str, option("Columns of a table to show, separated by commas.", default="all")
     ] = "",
@@ -96,8 +89,8 @@ def init(
     For example:
       pairlearn annotate init pumps pumps.csv --pairs 300 --positive "will fail"
       pairlearn annotate init cats photos/ --overlap 2 --annotators ann,bob,cy
-      pairlearn annotate init mails letters/ \\
-        --question-similarity "Both angry, or neither?"
+      pairlearn annotate init mails letters/ --positive angry --negative calm \\
+        --positive-means "The writer wants something to change."
 
     Exit codes: 0 done, 2 wrong request or unusable file.
     """  # noqa: D301
@@ -113,8 +106,7 @@ def init(
     made, token = create_project(
         project, items, kind=kind, pairs=pairs, seed=seed, overlap=overlap,
         models_count=models_count, title=title, positive_name=positive, negative_name=negative,
-        question_similarity=question_similarity, question_difference=question_difference,
-        help=help_text, columns=tuple(parse_names(columns)), answers=answers, hide_ids=hide_ids,
+        columns=tuple(parse_names(columns)), answers=answers, hide_ids=hide_ids,
         positive_means=positive_means, negative_means=negative_means, qualify=qualify,
         language=language,
     )  # fmt: skip
@@ -183,7 +175,9 @@ def link(
 
     Exit codes: 0 done, 2 wrong request or unusable file.
     """
-    from pairlearn_studio.changes import utc_time
+    from datetime import timedelta
+
+    from pairlearn_studio.changes import now
     from pairlearn_studio.writer import served_at
 
     if not names and not supervisor:
@@ -191,7 +185,7 @@ def link(
     folder = project.resolve().name
     address = served_at(project) if address is None else f"{_check_address(address)}/{folder}"
     address = address or f"{ADDRESS}/{folder}"
-    expires_at = None if days is None else utc_time(days)
+    expires_at = None if days is None else now(timedelta(days=days))
     links = {}
     with opened(project) as store:
         if names and renew:
@@ -290,20 +284,16 @@ def status(
 
     Exit codes: 0 done, 2 wrong request or unusable file.
     """
-    from pairlearn.annotators.annotator import in_words
+    import numpy as np
+
     from pairlearn_studio.overview import AnswerColumns, krippendorff_alpha
     from pairlearn_studio.stored_forecast import read_forecast
 
     with opened(project) as store:
         pairs, answers, mixed_in = store.pairs(), store.answers(), store.mixed_in
         columns, forecast = AnswerColumns(answers), read_forecast(store.project.folder)
-        planned = [answer for answer in answers if answer.pair not in mixed_in]
-        manners = forecast.get("manners", {})
-        rows = [
-            replace(row, words=in_words(phrases) or "–", doubt=doubt)
-            for row in store.overview(columns)
-            for phrases, doubt in [manners.get(row.annotator.name, ([], False))]
-        ]
+        planned = ~np.isin(columns.pair, [*mixed_in])
+        rows = store.overview(columns, forecast.get("manners"))
         data: dict[str, Any] = {
             "title": store.project.title,
             "kind": store.project.kind,
@@ -318,9 +308,10 @@ def status(
             "annotators": rows,
             "quality": store.quality(answers),
             "alpha": {
-                name: krippendorff_alpha(planned, name) for name in ("similarity", "difference")
+                name: krippendorff_alpha(columns.pair[planned], getattr(columns, name)[planned])
+                for name in ("similarity", "difference")
             },
-            "forecast": forecast.get("without") or forecast.get("everybody"),
+            "forecast": forecast.get("outlook"),
             "forecast_is_current": forecast.get("latest") == store.latest(),
         }
     line = (

@@ -6,86 +6,17 @@ However a run ends, its judgements are kept, and the same command continues it.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from pairlearn.cli.command import INTERRUPTED, Command, Output, new_app
 from pairlearn.cli.options import Json, Quiet, option
 from pairlearn.progress import bar
 from pairlearn_studio.cli.exchange import ProjectFolder, opened
 
-if TYPE_CHECKING:
-    from pairlearn_studio.ask import AnswerCache, Budget, ChatEndpoint, Pace
-    from pairlearn_studio.judges import Judge
-    from pairlearn_studio.store import Store
-
 FAILED, LIMITED = 1, 3
 CACHE = "model-answers.sqlite"
 app = new_app()
-
-
-@dataclass(frozen=True)
-class Asking:
-    """The model to ask: a function, or a model at an endpoint."""
-
-    model: str | None
-    endpoint: str | None
-    model_name: str | None
-    key_env: str | None
-    per: Literal["pair", "item"]
-    one_order: bool
-    way: Literal["logprobs", "stated", "samples"] | None
-    samples: int
-    answer_tokens: int
-    least_mass: float
-    timeout: float
-    retries: int
-    plain_http: bool
-
-    def check(self) -> None:
-        """Refuse contradicting options."""
-        if (self.model is None) == (self.endpoint is None):
-            raise ValueError("give either --model module:function or --endpoint URL")
-        if self.endpoint is not None and self.model_name is None:
-            raise ValueError("--endpoint needs --model-name, as the endpoint calls the model")
-        for name, value in (("--model-name", self.model_name), ("--key-env", self.key_env)):
-            if self.endpoint is None and value is not None:
-                raise ValueError(f"{name} goes with --endpoint")
-
-    def open_endpoint(self, cache: AnswerCache, budget: Budget, pace: Pace) -> ChatEndpoint:
-        """The endpoint, with the key from its environment variable."""
-        from pairlearn_studio.ask import ChatEndpoint
-
-        key = None if self.key_env is None else os.environ.get(self.key_env, "").strip()
-        if key == "":
-            raise ValueError(f"--key-env {self.key_env}: no such variable, or it is empty")
-        return ChatEndpoint(
-            str(self.endpoint), str(self.model_name), cache, key=key, plain_http=self.plain_http,
-            pace=pace, budget=budget, timeout=self.timeout, retries=self.retries, way=self.way,
-            samples=self.samples, answer_tokens=self.answer_tokens,
-        )  # fmt: skip
-
-    def judge(
-        self, store: Store, endpoint: ChatEndpoint | None, budget: Budget, pace: Pace
-    ) -> Judge:
-        """The judge of a store's pairs."""
-        from pairlearn_studio import ask
-
-        by_pair, view = self.per == "pair", store.items.view
-        model: Any
-        if endpoint is not None:
-            chat_model = ask.chat_pair_model if by_pair else ask.chat_item_model
-            model = chat_model(endpoint, ask.Wording.of(store.project, view), self.least_mass)
-        else:
-            function = ask.find_function(str(self.model))
-            model = (ask.pair_model if by_pair else ask.item_model)(function)
-            model = _limited(model, budget, pace)
-        if by_pair:
-            return ask.by_pairs(model, view, both_orders=not self.one_order)
-        return ask.by_items(model, view)
 
 
 @app.command(cls=Command)
@@ -123,10 +54,6 @@ def ask(
     answer_tokens: Annotated[
         int, option("Most tokens of a reply that is not one word, thinking included.", min=1)
     ] = 2000,
-    least_mass: Annotated[
-        float,
-        option("Below this probability of recognised answers, a pair is skipped.", min=0, max=1),
-    ] = 0.5,
     timeout: Annotated[float, option("Seconds for one request.")] = 60.0,
     retries: Annotated[int, option("How often a failed request is sent again.", min=0, max=20)] = 4,
     plain_http: Annotated[
@@ -146,10 +73,6 @@ def ask(
     concurrent: Annotated[
         int | None,
         option("Requests at a time.", default="4, and 1 for a function", min=1, max=256),
-    ] = None,
-    cache: Annotated[
-        Path | None,
-        option("File that keeps the answers.", default="PROJECT/model-answers.sqlite"),
     ] = None,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -182,36 +105,55 @@ def ask(
     Exit codes: 0 all judged or skipped, 1 the model failed, 2 wrong request or unusable file,
     3 a limit was reached.
     """  # noqa: D301
-    from pairlearn_studio.ask import AnswerCache, Budget, Pace, Seat, fill
+    from pairlearn_studio import ask as judging
 
-    asking = Asking(
-        model, endpoint, model_name, key_env, per, one_order, way, samples, answer_tokens,
-        least_mass, timeout, retries, plain_http,
-    )  # fmt: skip
-    asking.check()
-    budget = Budget(
+    if (model is None) == (endpoint is None):
+        raise ValueError("give either --model module:function or --endpoint URL")
+    of_endpoints = {"model-name": model_name, "key-env": key_env, "rpm": rpm, "way": way}
+    of_endpoints |= {"max-requests": max_requests, "max-cost": max_cost}
+    for option_name, value in of_endpoints.items():
+        if endpoint is None and value is not None:
+            raise ValueError(f"--{option_name} goes with --endpoint")
+    if endpoint is not None and model_name is None:
+        raise ValueError("--endpoint needs --model-name, as the endpoint calls the model")
+    key = None if key_env is None else os.environ.get(key_env, "").strip()
+    if key == "":
+        raise ValueError(f"--key-env {key_env}: no such variable, or it is empty")
+    budget = judging.Budget(
         max_requests=max_requests, max_cost=max_cost, price_in=price_in, price_out=price_out
     )
-    pace, chat = Pace(rpm), None
-    who = name or asking.model_name or str(asking.model)
+    pace, chat, by_pair = judging.Pace(rpm), None, per == "pair"
+    who = name or model_name or str(model)
     with ExitStack() as open_files:
         store = open_files.enter_context(opened(project))
-        seat = Seat(store, who)
-        open_pairs = seat.open_pairs()
-        if asking.endpoint is not None:
-            answers = open_files.enter_context(AnswerCache(cache or project / CACHE))
-            chat = asking.open_endpoint(answers, budget, pace)
-        judge = asking.judge(store, chat, budget, pace)
+        seat = judging.Seat(store, who)
+        open_pairs, view = seat.open_pairs(), store.items.view
+        ask_model: Any
+        if endpoint is not None:
+            cache = open_files.enter_context(judging.AnswerCache(project / CACHE))
+            chat = judging.ChatEndpoint(
+                endpoint, str(model_name), cache, key=key, plain_http=plain_http, pace=pace,
+                budget=budget, timeout=timeout, retries=retries, way=way, samples=samples,
+                answer_tokens=answer_tokens,
+            )  # fmt: skip
+            chat_model = judging.chat_pair_model if by_pair else judging.chat_item_model
+            ask_model = chat_model(chat, judging.Wording.of(store.project, view))
+        else:
+            function = judging.find_function(str(model))
+            ask_model = (judging.pair_model if by_pair else judging.item_model)(function)
+        judge = judging.by_items(ask_model, view)
+        if by_pair:
+            judge = judging.by_pairs(ask_model, view, both_orders=not one_order)
         chosen = open_pairs if pairs is None else open_pairs[:pairs]
         with bar("judging", len(chosen)) as progress:
-            filled = fill(
+            filled = judging.fill(
                 chosen, judge, seat.keep, seat.skip,
                 concurrent=concurrent or (4 if chat else 1), proven=seat.proven,
                 stop=pace.stop, progress=progress or (lambda done: None),
             )  # fmt: skip
     report = {
         "annotator": who,
-        "per": asking.per,
+        "per": per,
         "way": None if chat is None else chat.way,
         **filled.summary(),
         "left": len(open_pairs) - filled.done,
@@ -229,17 +171,6 @@ def ask(
     return Output(report, [_summary(report)], code=code)
 
 
-def _limited(model: Callable[..., Any], budget: Budget, pace: Pace) -> Callable[..., Any]:
-    """A model that keeps to the budget and the pace."""
-
-    def call(*items: Any) -> Any:
-        pace.turn()
-        budget.settle(budget.reserve(0, 0), (0, 0))
-        return model(*items)
-
-    return call
-
-
 def _summary(report: dict[str, Any]) -> str:
     skipped, orders = report["skipped"], report["orders"]
     line = (
@@ -254,10 +185,12 @@ def _summary(report: dict[str, Any]) -> str:
             "{bias:+.3f} ± {standard_error:.3f} towards the second item (p = {p_value:.2g}), "
             "averaged out"
         ).format(**orders)
-    line += (
-        "\n  {infeasible:,} infeasible; {requests:,} requests, {cached:,} answers from disk, "
-        "{retried:,} sent again, cost {cost:.4g}"
-    )
+    line += "\n  {infeasible:,} infeasible"
+    if report["way"]:
+        line += (
+            "; {requests:,} requests, {cached:,} answers from disk, {retried:,} sent again, "
+            "cost {cost:.4g}"
+        )
     if report["stopped"]:
         line += "\n  stopped: {stopped}; the same command goes on from here"
     lines = [f"\n  skipped {one['left']}, {one['right']}: {one['reason']}" for one in skipped]

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pairlearn.cli.command import Command, Output, counted, new_app
 from pairlearn.cli.options import (
@@ -23,8 +21,7 @@ from pairlearn.cli.reading import Reading, in_file
 
 if TYPE_CHECKING:
     from pairlearn_studio import Store, StoredAnswer
-    from pairlearn_studio.exchange import PreferenceMeaning, Statement
-    from pairlearn_studio.overview import People
+    from pairlearn_studio.exchange import Statement
 
 app = new_app()
 ProjectFolder = Annotated[Path, argument("The project's folder.")]
@@ -52,10 +49,6 @@ def export(
         ),
     ],
     *,
-    aggregate: Annotated[
-        Literal["mean", "median", "reliability"] | None,
-        option("One row per pair instead of one per judgement."),
-    ] = None,
     without: Annotated[
         str, option("Annotators whose answers are left out, such as ann,bob.", default=False)
     ] = "",
@@ -71,49 +64,39 @@ def export(
 
     For example:
       pairlearn annotate export pumps pairs.csv
-      pairlearn annotate export pumps pairs.parquet --aggregate reliability
       pairlearn annotate export pumps pairs.csv --without bob
 
     Exit codes: 0 done, 2 wrong request or unusable file.
     """
     from pairlearn.atomic import replacing
     from pairlearn_studio import exchange
-    from pairlearn_studio.overview import people_of
 
     check_new_file(out, "pairs", (".csv", ".parquet", ".jsonl"), inputs=[], force=force)
     as_lines = out.suffix.lower() == ".jsonl"
-    if as_lines and aggregate is not None:
-        raise ValueError("--aggregate is for tables: a .jsonl file has every answer")
     with opened(project) as store:
         stored = exchange.exportable(store)
         mixed_in = len(store.answers()) - len(stored)
         asked, levels, author = store.project.answers, store.project.levels, store.adjudicator
     kept = _without(stored, without)
     answers = exchange.settled(kept, author)
-    exported = exchange.export_table(answers, aggregate)
+    exported = exchange.export_table(answers)
     if as_lines:
         with replacing(out) as part, part.open("wb") as file:
             file.writelines(exchange.answer_lines(kept, asked, author))
     else:
         exported.write(out)
-    people = people_of(answers if aggregate else [])
     data: dict[str, Any] = {
         "file": str(out),
         "rows": len(kept) if as_lines else len(exported.table),
         "cant_say": exported.cant_say,
-        "undecided": exported.undecided,
         "infeasible": exported.infeasible,
-        "reliability": people.reliability() if aggregate == "reliability" else {},
         "mixed_in": mixed_in,
         "overruled": len(kept) - len(answers),
         "answers": asked,
         "levels": levels if asked == "graded" else {},
     }
     numbers = sum(map(exchange.in_numbers, answers)) if asked == "graded" else 0
-    warnings = [*_doubts(people, aggregate)]
-    text = [_export_summary(data, numbers)]
-    text += _reliabilities(people) if aggregate == "reliability" else []
-    return Output(data, text, warnings=warnings)
+    return Output(data, [_export_summary(data, numbers)])
 
 
 def _without(answers: list[StoredAnswer], names: str) -> list[StoredAnswer]:
@@ -129,8 +112,8 @@ def _without(answers: list[StoredAnswer], names: str) -> list[StoredAnswer]:
 
 def _export_summary(data: dict[str, Any], numbers: int) -> str:
     line = (
-        "{file}: {rows:,} rows; left out {cant_say:,} can't say, {undecided:,} undecided; "
-        "{infeasible:,} rows are infeasible; {answers} answers"
+        "{file}: {rows:,} rows; left out {cant_say:,} can't say; {infeasible:,} rows are "
+        "infeasible; {answers} answers"
     )
     if numbers:
         line += ", {numbers:,} of them given as numbers"
@@ -141,26 +124,6 @@ def _export_summary(data: dict[str, Any], numbers: int) -> str:
     return line.format(numbers=numbers, **data)
 
 
-def _doubts(people: People, rule: str | None) -> Iterator[str]:
-    """Warnings about annotators whom `status` marks."""
-    yield from (finding.sentence for finding in people.findings)
-    named = {name for finding in people.findings for name in finding.names}
-    names = sorted(people.doubted - named)
-    if names and rule != "reliability":
-        described = "; ".join(f"{name}: {people.annotators.describe(name)}" for name in names)
-        yield (
-            f"{described}. The {rule} counts these answers like all others: "
-            "--aggregate reliability counts them less, "
-            f"--without {shlex.quote(','.join(names))} leaves them out"
-        )
-
-
-def _reliabilities(people: People) -> Iterator[str]:
-    for name, weight in people.reliability().items():
-        note = f"; {people.annotators.describe(name)}" if name in people.doubted else ""
-        yield f"  reliability of {name}: {weight:.2f}{note}"
-
-
 @app.command("import", cls=Command)
 def import_(
     project: ProjectFolder,
@@ -168,16 +131,6 @@ def import_(
     *,
     annotator: Annotated[
         str | None, option("Name of the annotator, if the table has none.")
-    ] = None,
-    preference_column: Annotated[
-        str | None, option("Column of P(right is better), with --preference-means.")
-    ] = None,
-    preference_means: Annotated[
-        Literal["ties-half", "given-different", "side-only"] | None,
-        option(
-            "ties-half: c = 2P − 1; given-different: c = (1 − s)(2P − 1), as Bradley-Terry; "
-            "side-only: which one, not by how much."
-        ),
     ] = None,
     similarity_scale: SimilarityScale = None,
     difference_scale: DifferenceScale = None,
@@ -188,8 +141,6 @@ def import_(
     For example:
       pairlearn annotate import pumps judged.csv --annotator ann
       pairlearn annotate import pumps project-3.json
-      pairlearn annotate import pumps wins.csv --annotator judge \\
-        --preference-column p --preference-means ties-half
       pairlearn annotate import pumps survey.csv --annotator ann \\
         --similarity-scale 1,5
 
@@ -197,14 +148,9 @@ def import_(
     """  # noqa: D301
     from pairlearn_studio.exchange import import_judgements
 
-    if (preference_column is None) != (preference_means is None):
-        raise ValueError(
-            "--preference-column and --preference-means go together: what a probability of "
-            "“better” says about classes is never guessed"
-        )
     reading = Reading(similarity_scale, difference_scale)
     with opened(project) as store, in_file(file):
-        rows, left_out = _read(file, annotator, preference_column, preference_means, reading)
+        rows, left_out = _read(file, annotator, reading)
         count = import_judgements(store, rows)
     data = {"file": str(file), "judgements": len(rows), **count._asdict(), **left_out}
     text = [
@@ -314,23 +260,14 @@ def restore(
 
 
 def _read(
-    file: Path,
-    annotator: str | None,
-    column: str | None,
-    meaning: PreferenceMeaning | None,
-    reading: Reading,
+    file: Path, annotator: str | None, reading: Reading
 ) -> tuple[list[Statement], dict[str, int]]:
     """The judgements in a file, and counts of what was left out."""
-    from pairlearn_studio.exchange import judgements_of, read_preferences
+    from pairlearn_studio.exchange import judgements_of
     from pairlearn_studio.label_studio import read_label_studio
 
-    is_json = file.suffix.lower() == ".json"
-    if (is_json or column is not None) and reading.scales:
-        raise ValueError("scales are for the columns similarity and difference")
-    if is_json:
-        if annotator is not None or column is not None:
-            raise ValueError("a Label Studio export names its annotators and has no such column")
+    if file.suffix.lower() == ".json":
+        if annotator is not None or reading.scales:
+            raise ValueError("a Label Studio export names its annotators, and has no scales")
         return read_label_studio(file)
-    if column is not None and meaning is not None:
-        return judgements_of(read_preferences(file, column, meaning), annotator), {}
     return judgements_of(reading.checked(file, noisy=False), annotator), {}

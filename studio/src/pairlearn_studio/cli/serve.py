@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import webbrowser
-from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -12,7 +11,6 @@ import typer
 
 from pairlearn.cli.command import Command, new_app
 from pairlearn.cli.options import argument, option
-from pairlearn.extras import missing_extra
 
 app = new_app()
 Port = Annotated[int, option("Port to listen at.", min=1, max=65535)]
@@ -78,8 +76,8 @@ def serve(
     Exit codes: 0 ended by an interrupt, 2 wrong request or unusable file.
     """  # noqa: D301
     from pairlearn_studio import Project
+    from pairlearn_studio.server import serve as run
 
-    run = _server()
     loaded = [Project.load(folder) for folder in projects]
     key = "" if webhook_key_env is None else os.environ.get(webhook_key_env, "")
     if webhook_key_env is not None and not key:
@@ -103,14 +101,6 @@ def serve(
         trusted_proxies=trusted_proxy or (), log_level=log_level, log_json=log_json, ready=ready,
         invite=invite if show else None,
     )  # fmt: skip
-
-
-def _server() -> Callable[..., None]:
-    try:
-        from pairlearn_studio.server import serve as run
-    except ImportError as error:
-        raise missing_extra("annotate", str(error.name), "the studio") from None
-    return run
 
 
 def _print_links(links: dict[str, str]) -> None:
@@ -138,8 +128,8 @@ def demo(
     """
     from pairlearn_studio import Store
     from pairlearn_studio.creating import make_demo
+    from pairlearn_studio.server import serve as run
 
-    run = _server()
     if not (project / "project.json").exists():
         with Store.open(make_demo(project)) as store:
             store.add_annotator("you")

@@ -38,7 +38,6 @@ from pairlearn_studio.store_file import StoreError, StoreFileError
 
 LONGEST_SECONDS = 86_400.0
 """A pair left open overnight takes less than a day: more is a broken clock."""
-LARGEST_IMAGE = 32 * 1024 * 1024
 MOST_OWN = 200
 """Latest answers that annotators can look at and change."""
 STANDING_OF = "SELECT x.* FROM assignment a JOIN answer x ON x.id = a.answer WHERE a.annotator = ?"
@@ -97,21 +96,13 @@ class FormError(HTTPException):
 
 
 def read_form(body: bytes, form: type[Form]) -> Form:
-    """Read a form from a JSON body without duplicate names."""
+    """Read a form from a JSON body."""
     try:
-        values = json.loads(body.decode(), object_pairs_hook=_without_duplicates)
-        return msgspec.convert(values, form)
-    except (msgspec.ValidationError, OverflowError) as error:
+        return msgspec.json.decode(body, type=form)
+    except msgspec.ValidationError as error:
         raise FormError(str(error).encode("ascii", "replace").decode()) from None
-    except (ValueError, RecursionError):
+    except (msgspec.DecodeError, UnicodeDecodeError):
         raise FormError("the body is not JSON in UTF-8") from None
-
-
-def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    form = dict(pairs)
-    if len(form) != len(pairs):
-        raise FormError("the body names a field twice")
-    return form
 
 
 class Studio:
@@ -134,7 +125,6 @@ class Studio:
         self.store.items = items  # read once, before the first request
         self.sessions = Sessions(self.store, https)
         self.requests = Buckets(requests_per_second, 3 * requests_per_second)
-        self.failures = Buckets(per_second=1, burst=20)
         self.forecast = Forecast(self.project.folder)
         self.webhook, self.webhook_key, self.outage = webhook, webhook_key.encode(), False
         self.ready = set[int]()
@@ -143,7 +133,7 @@ class Studio:
     def is_working(self) -> bool:
         """Whether answers can be read and stored now."""
         try:
-            self.store.carry_out(lambda changes: changes.rows("DELETE FROM setting WHERE 0"))
+            self.store.check_writable()
         except (StoreError, OSError):
             return False
         return self.store.latest() > 0
@@ -370,7 +360,7 @@ def get_image(studio: Studio, _: Annotator, request: Request) -> Reply:
         path = studio.store.items.view(names[0]).image_path
         if path is None:
             raise HTTPException(404, "this item is no picture")
-        content, media_type = read_image(path, LARGEST_IMAGE)
+        content, media_type = read_image(path)
     except (ProjectError, OSError):
         raise HTTPException(415, "this file is no picture that can be shown") from None
     return Response(content, media_type=media_type)

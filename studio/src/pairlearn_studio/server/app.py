@@ -27,7 +27,7 @@ from starlette.staticfiles import StaticFiles
 from pairlearn_studio.addresses import http_url, is_loopback
 from pairlearn_studio.project import Project, translations
 from pairlearn_studio.server import api, pages
-from pairlearn_studio.server.security import HEALTH, Denied, Guard, Hosts, refused
+from pairlearn_studio.server.security import HEALTH, Guard, Hosts, refused
 from pairlearn_studio.store_file import StoreError
 from pairlearn_studio.writer import announce, lock_server
 
@@ -182,9 +182,8 @@ def serve(
         studios: dict[str, api.Studio] = app.state.studios
         for studio in studios.values():
             stack.callback(studio.close)
-            # Report a store that cannot be written now, not with the first answer.
-            studio.store.carry_out(lambda changes: changes.rows("DELETE FROM setting WHERE 0"))
-        sockets = [stack.enter_context(sock) for sock in listen(host, port)]
+            studio.store.check_writable()  # now, and not with the first answer
+        sock = stack.enter_context(listen(host, port))
         address = (url or address_of(host, port)).rstrip("/")
         for lock, prefix in zip(locks, studios, strict=True):
             announce(lock, address + prefix)
@@ -198,29 +197,18 @@ def serve(
             invite(links)
         server = uvicorn.Server(server_config(app, log_level, trusted_proxies))
         with suppress(KeyboardInterrupt):  # raised again by uvicorn when it has ended
-            server.run(sockets)
+            server.run([sock])
 
 
-def listen(host: str, port: int) -> list[socket.socket]:
-    """Listen on a port at every address of a host; OSError if that fails."""
+def listen(host: str, port: int) -> socket.socket:
+    """Listen on a port of a host; OSError if that fails."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        infos = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        return socket.create_server((host, port), family=family, backlog=2048)
     except OSError as error:
-        raise OSError(f"host {host} is not known: {error.strerror}") from None
-    sockets, errors = list[socket.socket](), list[OSError]()
-    for family, address in dict.fromkeys((info[0], info[4]) for info in infos):
-        try:
-            sockets.append(socket.create_server(address, family=family, backlog=2048))
-        except OSError as error:
-            errors.append(error)
-    taken = any(error.errno == errno.EADDRINUSE for error in errors)
-    if sockets and not taken:
-        return sockets  # "localhost" may have an IPv6 address that the machine lacks
-    for sock in sockets:
-        sock.close()
-    if taken:
-        raise OSError(f"port {port} of {host} is taken: choose another one with --port")
-    raise OSError(f"cannot listen at port {port} of {host}: {errors[0].strerror}")
+        if error.errno == errno.EADDRINUSE:
+            raise OSError(f"port {port} of {host} is taken: choose another with --port") from None
+        raise OSError(f"cannot listen at port {port} of {host}: {error.strerror}") from None
 
 
 def address_of(host: str, port: int) -> str:
@@ -318,14 +306,6 @@ async def _error_response(request: Request, error: Exception) -> Response:
         status, reason = 503, "the studio cannot write to its disk"
     elif isinstance(error, StoreError):
         status, reason = 400, str(error)
-    if isinstance(error, Denied):
-        # Nobody guesses 32 random bytes, but slow down whoever tries. Holders of a valid link
-        # never get here, whatever others do from the same address.
-        caller = request.client.host if request.client else "?"
-        has_token = request.cookies or "authorization" in request.headers
-        guess = status == 404 or (status == 401 and has_token)
-        if guess and studio is not None and not studio.failures.take(caller):
-            status, reason = 429, "too many attempts: wait a minute"
     if studio is not None:
         reason = translations(studio.project.language).get(reason, reason)
     if "/api/" in request.url.path or request.url.path.endswith("/image"):

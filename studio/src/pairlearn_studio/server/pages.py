@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from functools import partial
 from itertools import combinations
 from pathlib import Path
@@ -20,7 +20,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.templating import Jinja2Templates
 
-from pairlearn.annotators.annotator import Phrase, in_words
+from pairlearn.annotators.annotator import Phrase
 from pairlearn_studio.exchange import answer_lines, export_table, exportable, settled
 from pairlearn_studio.judges import order_effects
 from pairlearn_studio.overview import AnswerColumns, format_number, group_by, krippendorff_alpha
@@ -96,7 +96,7 @@ async def get_annotate(request: Request) -> Response:
         "annotator": who,
         "degrees": _degrees(studio.project),
         "tutorial": studio.project.answers == "exact" and not studio.project.known_for("practice"),
-        "slot": f"{studio.sessions.project}-{who.id}",
+        "slot": f"{studio.sessions.digest}-{who.id}",
         "examples": [
             (*ends_of(studio, pair).values(), studio.project.level_words(pair.answer), pair.why)
             for pair in studio.project.known_for("example")
@@ -380,16 +380,13 @@ def _make_context(studio: Studio, forecast: dict[str, Any]) -> dict[str, Any]:
     store, project = studio.store, studio.project
     answers = store.answers()
     manners = forecast.get("manners", {})
-    rows = [
-        replace(row, words=in_words(phrases) or "–", doubt=doubt)
-        for row in store.overview(AnswerColumns(answers))
-        for phrases, doubt in [manners.get(row.annotator.name, ([], False))]
-    ]
+    rows = store.overview(AnswerColumns(answers), manners)
     numbers = {row.annotator.name: row.annotator.id for row in rows}
     planned = {pair.id for pair in store.pairs() if pair.origin != "import"}
     mixed_in = store.mixed_in
     drawn = [answer for answer in answers if answer.right and answer.pair not in mixed_in]
     trusted = [answer for answer in drawn if answer.annotator not in forecast.get("flagged", ())]
+    columns = AnswerColumns(drawn)
     open_disputes = disputes(settled(trusted, store.adjudicator))
     return vars(project) | {
         "rows": rows,
@@ -401,7 +398,8 @@ def _make_context(studio: Studio, forecast: dict[str, Any]) -> dict[str, Any]:
         "taking_part": sum(row.annotator.active for row in rows),
         "paused": store.paused,
         "agreement": {
-            name: krippendorff_alpha(drawn, name) for name in ("similarity", "difference")
+            name: krippendorff_alpha(columns.pair, getattr(columns, name))
+            for name in ("similarity", "difference")
         },
         "judges": _judges(store, answers),
         "notes": [answer for answer in answers if answer.note][-20:][::-1],

@@ -123,15 +123,11 @@ class Buckets:
     burst: float
     _level: dict[str, tuple[float, float]] = field(default_factory=dict, repr=False)
 
-    KEPT = 4096
-
     def take(self, caller: str) -> bool:
         """Take a token from the bucket of a caller; False if it is empty."""
         now = time.monotonic()
         level, then = self._level.get(caller, (self.burst, now))
         level = min(self.burst, level + (now - then) * self.per_second)
-        if caller not in self._level and len(self._level) >= self.KEPT:
-            self._level.clear()  # a flood of invented callers must not fill the memory
         taken = level >= 1
         self._level[caller] = (level - taken, now)
         return taken
@@ -153,11 +149,8 @@ class Guard:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one connection."""
-        if scope["type"] == "lifespan":
+        if scope["type"] != "http":  # the start and the end; no web sockets are served
             await self.app(scope, receive, send)
-            return
-        if scope["type"] != "http":
-            await send({"type": "websocket.close", "code": 1008})
             return
         if self.base:
             path = scope["path"]
@@ -284,14 +277,9 @@ class Sessions:
 
     @cached_property
     def digest(self) -> str:
-        """A digest of the folder and of when the project was created in it."""
-        text = f"{self.store.project.folder.resolve()} {self.store.created_at()}"
+        """A digest of the project's identity, which stays the same when its folder is moved."""
+        text = self.store.project.id or self.store.created_at()
         return hashlib.sha256(text.encode()).hexdigest()[:8]
-
-    @cached_property
-    def project(self) -> str:
-        """Identity of the project, which stays the same when its folder is moved."""
-        return self.store.project.id or self.store.created_at()
 
     def cookie(self, role: str) -> str:
         """The name of a role's cookie."""
