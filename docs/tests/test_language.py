@@ -80,6 +80,19 @@ def test_a_page_is_plain_english(page):
     assert not found, "\n".join(found)
 
 
+def test_docstrings_and_messages_name_people():
+    found = []
+    for file in [
+        *ROOT.glob("src/**/*.py"),
+        *ROOT.glob("*/src/**/*.py"),
+        *ROOT.glob("src/**/*.html"),
+    ]:
+        text = file.read_text(encoding="utf-8")
+        found += [f"{file.name}: {m[0]}" for m in WITHOUT_REFERENT.finditer(text)]
+        found += [f"{file.name}: {m[0]}" for m in re.finditer(r"in place of", text)]
+    assert not found
+
+
 def test_the_checker_finds_what_is_wrong():
     text = "# T\n\nOne. Two, " + "word " * 40 + "end.\n\n| a | table |\n\n```py\nsomebody\n```\n"
     assert [words(s) for s in sentences(text)] == [1, 1, 42]
