@@ -102,7 +102,7 @@ intersphinx_mapping = {
 # Every reference must lead somewhere (`sphinx-build -n`), but for these:
 nitpicky = True
 # Names in single backquotes may be parameters; bases may be of other projects.
-nitpick_ignore_regex = [("py:obj", ".*"), ("py:class", r"(?!pairlearn).*")]
+nitpick_ignore_regex = [("py:obj", r"(?s:.*)"), ("py:class", r"(?!pairlearn).*")]
 
 # --- HTML -----------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""Take the two screenshots of reports that `guides/reports.md` shows.
+"""Take the two screenshots of reports that `guides/accuracy.md` shows.
 
     python docs/report_images.py
 

@@ -23,7 +23,7 @@ from typer.testing import CliRunner
 
 from pairlearn.cli import app
 
-EXAMPLES = Path(__file__).parents[1] / "docs" / "examples"
+ROOT = Path(__file__).parents[1]
 LEFT_OUT = "…"
 _NUMBER = re.compile(r"(?<![\w.])[-−+±]?(?:\d[\d,]*\.?\d*|\.\d+)(?![\w])")
 

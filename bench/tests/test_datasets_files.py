@@ -97,7 +97,7 @@ def test_values_that_are_no_bytes(tmp_path, value):
         ({"y_test": None}, "but not y_test"),
         ({"x_train": np.zeros((12, 784), np.uint8)}, "must match|dimension"),
         ({"x_train": np.zeros((11, 28, 28), np.uint8)}, "x_train has 11 rows and y_train has 12"),
-        ({"y_train": np.zeros(13, np.uint8)}, "y_train has 13 labels in place of 12"),
+        ({"y_train": np.zeros(13, np.uint8)}, "y_train has 13 labels instead of 12"),
         ({"y_test": np.full(5, 10, np.uint8)}, "the label 10"),
         ({"y_test": np.array(list("abcde"))}, "y_test is a <U1 array"),
     ],

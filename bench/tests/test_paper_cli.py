@@ -164,7 +164,7 @@ def test_runs_with_other_shares_of_the_pairs_are_found(calls: list[dict[str, Any
         call("run", grid, *few, "--fractions", "0.25,0.5", "--epochs", "5")
     table = call("table", "limited").output
     assert "| 1000 " in table and "| 2000 " in table
-    assert "Trained in another way than in the paper: Letter (epochs 5 in place of 200)" in table
+    assert "Trained in another way than in the paper: Letter (epochs 5 instead of 200)" in table
     others = "2 other runs: epochs 5; fraction 0.25, 0.5"
     assert others in call("status", "accuracy", *few).output
     assert others in call("table", "accuracy").output, "they are not of this experiment"
@@ -218,7 +218,7 @@ def test_compare_names_runs_with_another_recipe_and_its_help_the_exit_code(
     call("run", *MNIST, "--seeds", "1", "--epochs", "8", "--annotator", "calibrated")
     call("run", "accuracy", "--datasets", "letter", "--seeds", "1")
     done = call("compare", "accuracy")
-    words = "MNIST (epochs 8 in place of 200, annotator calibrated in place of paper)"
+    words = "MNIST (epochs 8 instead of 200, annotator calibrated instead of paper)"
     assert f"\nTrained in another way than in the paper: {words}\n" in done.output
     text = " ".join(call("compare", "--help").output.split())
     assert "1 some are not" in text

@@ -124,8 +124,6 @@ def plain(text: str) -> str:
 
 
 QUOTED = """
-README.md: ahead in {n[labels]} cells, level in 15 and behind in 1
-
 docs/guides/choosing.md: ahead in {n[labels]} cells, level in 15 and behind in 1
 
 docs/guides/choosing.md: | {n[own]} cells | {by[own]} |
@@ -136,7 +134,7 @@ docs/guides/choosing.md: | {n[limited]} cells | {by[limited]} |
 
 docs/guides/prior.md: in {n[noisy]} cells, by {by[noisy]}
 
-docs/protocol.md: | accuracy | {n[same]} cells | {n[loose]} cells | {n[wide]} cells |
+docs/research/protocol.md: | accuracy | {n[same]} cells | {n[loose]} cells | {n[wide]} cells |
 
 bench/results/README.md: | accuracy | {n[same]} | {n[loose]} | {n[wide]} |
 

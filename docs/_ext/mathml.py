@@ -19,6 +19,13 @@ _REWRITTEN = (
 )
 # The signs in P(+, −) are not binary operators.
 _LONE_SIGN = re.compile(r"(<math[^>]*>\s*|>[(\[,]</mo>\s*)<mo>(?=[+−]</mo>)")
+# An accent and an index are not a sum's limits: in \hat\pi_+ the plus belongs beside π, not below.
+_ACCENTED = re.compile(
+    r"<munderover>\s*(<mi>[^<]*</mi>)\s*((?:(?!munderover).)*?)\s*(<mo[^>]*>[ˆˉ˜˙^~¯→]</mo>)\s*"
+    r"</munderover>",
+    re.DOTALL,
+)
+_INDEXED = r'<msub><mover accent="true">\1\3</mover>\2</msub>'
 # p log p is not one word.
 _FUNCTION = re.compile(r"<mi>([a-z]+)</mi>\s*<mo>&ApplyFunction;</mo>")
 _SPACED = r'<mo form="prefix" lspace="0.17em" rspace="0.17em">\1</mo>'
@@ -45,6 +52,7 @@ def to_mathml(latex: str, display: str) -> str:
     except MathError as error:
         reason = str(error).rstrip(".")
         raise ValueError(f"{reason} in the formula {latex!r}: write it another way") from None
+    mathml = _ACCENTED.sub(_INDEXED, mathml)
     mathml = _LONE_SIGN.sub(r'\1<mo form="prefix" lspace="0" rspace="0">', mathml)
     return _FUNCTION.sub(_SPACED, mathml).replace(">'<", ">′<")
 

@@ -57,10 +57,10 @@ def plot_pair(pair: dict[str, str], ax: Axes) -> Axes:
     ax.axis("off")
     for left, name in ((0.4, pair["left"]), (5.6, pair["right"])):
         ax.add_patch(Rectangle((left, 6.3), 4, 2.9, fc="0.95", ec=GREY, lw=0.8))
-        ax.text(left + 2, 7.75, f"biopsy {name}\n30 measurements", ha="center", va="center")
+        ax.text(left + 2, 7.75, f"biopsy {name}\n30 numbers", ha="center", va="center")
     for height, low, name, text in (
-        (3.9, 0, "similarity", "both of the same kind?"),
-        (0.9, -1, "difference", "is the right one more likely malignant?"),
+        (3.9, 0, "similarity", "same kind?"),
+        (0.9, -1, "difference", "right one more likely malignant?"),
     ):
         value = float(pair[name])
         at = 1 + 8 * (value - low) / (1 - low)
@@ -79,8 +79,8 @@ def plot_scores(items: list[tuple[float, bool]], ax: Axes) -> Axes:
     bins = np.linspace(0, 1, 21).tolist()
     ax.hist(groups, bins=bins, stacked=True, color=[BLUE, ORANGE], label=names)
     ax.axvline(0.5, color="black", lw=0.8, ls=":")
-    ax.set(xlabel="probability of malignant", ylabel="biopsies it never saw", xlim=(0, 1))
-    ax.legend(title="in truth", loc="upper left", bbox_to_anchor=(0.08, 1), frameon=False)
+    ax.set(xlabel="probability of malignant", ylabel="new biopsies", xlim=(0, 1))
+    ax.legend(title="in truth", loc="upper left", bbox_to_anchor=(0.5, 1), frameon=False)
     return ax
 
 
@@ -94,7 +94,7 @@ def plot_accuracy(estimates: dict[str, Any], truth: float, ax: Axes) -> Axes:
     for height, limits, color, text in rows:
         low, high = limits["low"], limits["high"]
         ax.plot([low, high], [height, height], color=color, lw=5, solid_capstyle="butt")
-        ax.text(0.851, height + 0.2, text, va="bottom", fontsize=7.5)
+        ax.text(0.852, height + 0.22, text, va="bottom")
         ax.text(low - 0.001, height, f"{low:.3f}", ha="right", va="center")
         crossed = high < truth < high + 0.018  # the line would run through the number
         place = (high, height - 0.22) if crossed else (high + 0.001, height)
@@ -108,11 +108,13 @@ def plot_accuracy(estimates: dict[str, Any], truth: float, ax: Axes) -> Axes:
 
 def draw(result: dict[str, Any]) -> Figure:
     """The pairs, the scores of single items, and the accuracy with its intervals."""
-    figure = Figure((9.2, 2.7), layout="constrained")
-    pair, scores, accuracy = figure.subplots(1, 3, width_ratios=(1.05, 1, 1.1))
+    figure = Figure((5.6, 4.7), layout="constrained")  # still legible on a phone
+    above, below = figure.subfigures(2, 1, height_ratios=(1.25, 1))
+    pair, scores = above.subplots(1, 2, width_ratios=(1.1, 1))
+    accuracy = below.subplots()
     right = np.mean([(p > 0.5) == malignant for p, malignant in result["items"]])
-    plot_pair(result["pair"], pair).set_title("1  two doctors compare 240 pairs …")
-    plot_scores(result["items"], scores).set_title("2  … a model scores single biopsies …")
+    plot_pair(result["pair"], pair).set_title("1  doctors compare 240 pairs …")
+    plot_scores(result["items"], scores).set_title("2  … a model scores biopsies …")
     title = "3  … and the answers tell its accuracy"
     plot_accuracy(result["accuracy"], float(right), accuracy).set_title(title)
     return figure
@@ -120,6 +122,6 @@ def draw(result: dict[str, Any]) -> Figure:
 
 if __name__ == "__main__":
     result = run_tutorial()
-    with rc_context(STYLE | {"font.size": 8}):
+    with rc_context(STYLE | {"font.size": 9}):
         draw(result).savefig(OUT, metadata={"Date": None})
     print(result["accuracy"])

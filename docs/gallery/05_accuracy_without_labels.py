@@ -1,6 +1,6 @@
 """
-Accuracy without labels
-=======================
+Estimated and true accuracy
+===========================
 
 Held-out judgements tell how accurate a classifier is although no class is known. The linear
 classifiers here point in more and more wrong directions: the estimate from 500 judged pairs, with

@@ -96,7 +96,7 @@ def test_the_two_test_subsets(accuracy):
         (row["dataset"], row["prior"], row["risk"], row["gamma"], row["correction"]): row
         for row in rows_of(PUBLISHED / "accuracy.csv")
     }
-    heading, *rows = table_with("protocol.md", "paper − stratified")
+    heading, *rows = table_with("research/protocol.md", "paper − stratified")
     assert len(rows) == 12
     for name, prior, told, *cells in rows:
         dataset, method = name.split(", ")
@@ -117,7 +117,7 @@ def test_noise():
         and row["test_subset"] == "stratified"
         and float(row["prior_factor"]) == 1
     }
-    heading, *rows = next(t for t in tables_of("guides/noise.md") if "Letter" in t[0])
+    heading, *rows = next(t for t in tables_of("guides/choosing.md") if "σ" in t[1][0])
     assert len(rows) == 4
     for name, *cells in rows:
         method, sigma = name.split(", σ = ")
@@ -196,7 +196,7 @@ def test_copies_in_the_published_noise_tables():
         assert table[0.01] == table[0.0]
         assert table[0.1] == table[0.05]
     assert (cells, 2 * len(tables)) == (600, 240)
-    assert "240 of 600" in (DOCS / "protocol.md").read_text(encoding="utf-8")
+    assert "240 of 600" in (DOCS / "research/protocol.md").read_text(encoding="utf-8")
 
 
 def test_variances_of_the_members():
@@ -259,6 +259,31 @@ def test_numbers_that_are_links_are_those_of_the_place():
         assert number_ == linked_number(text, place), (page.name, number_, target, place)
 
 
+def test_the_numbers_of_the_readme():
+    """Its table is that of the results, and its first story the one that the tutorial tells."""
+    measured = (PAPER / "siblings.md").read_text(encoding="utf-8")
+    rows = {
+        "**pairlearn**": "Likelihood-soft",
+        "labels": "Likelihood-label",
+        "soft labels": "Likelihood-confidence",
+        "PU learning (`nnpu-relu`)": "nnPU-ReLU",
+        "preferences": "Likelihood-comparison",
+    }
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    stated = [[cell.strip() for cell in line.split("|")[1:-1]] for line in readme.splitlines()]
+    stated = [cells for cells in stated if cells and cells[0] in rows]
+    assert len(stated) == len(rows)
+    for name, *_, few, some, many in stated:
+        for count, cell in zip(("100", "300", "1,000"), (few, some, many), strict=True):
+            assert cell == linked_number(measured, f"{rows[name]}: {count} answers"), name
+    words = r"between (0\.\d{3}) and (1\.\d{3}); the classifier is right for (\d+) of (\d+) new"
+    low, high, right, new = re.search(words, " ".join(readme.split())).groups()
+    tutorial = (DOCS / "tutorial.md").read_text(encoding="utf-8")
+    evaluated = tutorial.partition("pairlearn evaluate")[2]
+    assert f"The model is right for {low} to {high} of new items" in evaluated
+    assert f"{right} of {new} right" in tutorial
+
+
 def test_links_between_files_lead_somewhere():
     for page in (
         *ROOT.glob("*.md"),
@@ -270,7 +295,8 @@ def test_links_between_files_lead_somewhere():
 
 
 def test_what_pairs_are_worth():
-    page = (DOCS / "guides" / "worth.md").read_text(encoding="utf-8")
+    page = (DOCS / "guides" / "asking.md").read_text(encoding="utf-8")
+    page = page.partition("## Are pairs worth it?")[2].partition("\n## ")[0]
     measured = (ROOT / "bench" / "speed" / "worth.txt").read_text(encoding="utf-8")
     stated = re.findall(r"\b0\.\d{3}\b|\b\d+ of \d+\b", page)
     assert len(stated) > 5
@@ -341,7 +367,7 @@ def test_annotators_corrected_and_not():
         *("ideal", "a fifth random", "leaning to same", "leaning left", "three, mixed"),
         *("careful, constant, random", "two of four careful"),
     )
-    _, *rows = table_with("guides/disagree.md", "drawn set: ideal")
+    _, *rows = table_with("guides/disagree.md", "simulated set: ideal")
     for crowd, (_, *cells) in zip(crowds, rows, strict=True):
         for data, first in (("soft", 0), ("letter", 3)):
             lines = measured.split(f"\n{data}, 2,000 pairs")[1].splitlines()

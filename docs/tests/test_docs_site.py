@@ -113,6 +113,12 @@ def test_formulas_are_mathml():
 
     assert to_mathml(r"\begin{aligned} a &= b \\ c &= d \end{aligned}", "block").count("<mtr>") == 2
     assert to_mathml(r"\pi_+ \ge \tfrac12", "inline").startswith("<math")
+    hat = "".join(to_mathml(r"\hat\pi_+ + \sum_k a_k", "inline").split())  # an index, not a limit
+    assert (
+        '<msub><moveraccent="true"><mi>π</mi><mostretchy="false">ˆ</mo></mover><mo>+</mo></msub>'
+        in hat
+    )
+    assert "<munder><mo" in hat
     with pytest.raises(ValueError, match=r"\\nosuch"):
         to_mathml(r"\nosuch x", "inline")
 

@@ -353,11 +353,11 @@ def test_supervisor_makes_a_link_that_works(desk: Desk) -> None:
     # All of this in place: a section that was not shown, and new names to choose from.
     expect(page.locator("#disputed")).to_have_text("Disputed pairs (1)")
     expect(page.locator("#who option")).to_have_text(
-        ["everybody", "Ann", "Bob", "Elsewhere", "Zoë"]
+        ["all annotators", "Ann", "Bob", "Elsewhere", "Zoë"]
     )
     expect(page.locator("#who")).to_have_value("1")
     expect(page.locator(".dot.dim")).to_have_count(1)
-    page.locator("#who").select_option("everybody")
+    page.locator("#who").select_option(label="all annotators")
     expect(page.locator(".dot.dim")).to_have_count(0)
     link = page.locator("#link").input_value()
     assert re.fullmatch(rf"{url}/a/[\w-]{{43}}", link)

@@ -197,7 +197,7 @@ class RunOptions:
 
 
 def selects_runs(command: Callable[..., Output | None]) -> Callable[..., Output | None]:
-    """Give a command the parameters of `RunOptions` in place of its first one, `options`."""
+    """Give a command the parameters of `RunOptions` instead of its first one, `options`."""
     own = list(signature(command, eval_str=True).parameters.values())[1:]
     shared = [
         p.replace(kind=p.POSITIONAL_OR_KEYWORD if p.name == "grid" else p.KEYWORD_ONLY)

@@ -121,7 +121,7 @@ class Contest(Tally):
 
     ``contrasts`` are those of the cells of ``margins``, ``datasets`` their data sets. It
     :attr:`holds` where the method is ahead and fails where it is behind, by
-    `verdicts`.
+    ``statistics.verdicts``.
     """
 
     contrasts: tuple[Contrast, ...] = ()

@@ -78,7 +78,7 @@ and are drawn in its figures only.""",
     "gamma": f"""The risk γ·Sconf + (1 − γ)·ConfDiff for each correction; dash and fill show the
 correction. Bands are {SPREAD}.""",
     "limited": f"The same training with a part of the pairs. Bands are {SPREAD}.",
-    "robustness": """The estimator is given ε·π₊ in place of π₊, and judgements are multiplied by
+    "robustness": """The estimator is given ε·π₊ instead of π₊, and judgements are multiplied by
 numbers drawn from N(1, σ²). Every cell shows its accuracy; a data set has one colour scale. The
 published cells at σ = 0.01 and 0.1 repeat others to the last digit: they are shown and not
 counted.""",

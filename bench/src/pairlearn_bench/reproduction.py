@@ -40,7 +40,7 @@ class ComparedCell:
     """A published mean and ours, and the tolerance for their difference.
 
     ``is_copy``: the published numbers repeat those of another noise and are no evidence.
-    ``group``: a key of `GROUPS`. ``variant``: as in :class:`Run`. ``changes``: how the
+    ``group``: a key of ``GROUPS``. ``variant``: as in :class:`Run`. ``changes``: how the
     training departs from the paper's, in words.
 
     Examples

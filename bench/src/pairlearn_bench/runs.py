@@ -217,7 +217,7 @@ class Run:
     method : str
         Name for :func:`pairlearn.make_risk`; kept in its canonical spelling.
     prior_factor, label_noise : float
-        ε and σ: the estimator is given ε π₊ in place of π₊, and similarities and differences
+        ε and σ: the estimator is given ε π₊ instead of π₊, and similarities and differences
         are multiplied by N(1, σ²).
     fraction : float
         Share of the ``pairs`` that is used, in (0, 1].
@@ -296,7 +296,7 @@ class Run:
         spec = SPECS.get(self.dataset)
         recipe = {"epochs": spec.epochs, "model": spec.model, "annotator": "paper"} if spec else {}
         return tuple(
-            f"{name} {getattr(self, name)} in place of {value}"
+            f"{name} {getattr(self, name)} instead of {value}"
             for name, value in recipe.items()
             if getattr(self, name) != value
         )

@@ -97,7 +97,7 @@ def _positive(items: Items) -> Judgements:
 
 
 def _similar(items: Items) -> Judgements:
-    """The similar ones of n pairs, and random unlabelled pairs in place of the others."""
+    """The similar ones of n pairs, and random unlabelled pairs instead of the others."""
     left, right = items.draw_classes(items.pairs).T
     similar = items.pairs[left == right]
     others = items.redraw_pairs()[len(similar) :]

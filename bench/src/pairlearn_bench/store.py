@@ -150,7 +150,7 @@ class RunStore:
 
     def _refresh(self) -> None:
         if self._file is not None:
-            return  # nobody else can write
+            return  # no other process can write
         try:
             with self.path.open("rb") as file:
                 if file.seek(0, os.SEEK_END) < self._read:

@@ -202,8 +202,8 @@ def _camps(
     """Two groups of annotators whose answers to the same pairs are unrelated or opposite.
 
     Two people who judge the same pairs by the same items are related; where the upper end of the
-    interval of their correlation is below that, they are apart. Somebody who is apart from
-    everybody guesses, which the model contains, unless there is nobody else.
+    interval of their correlation is below that, they are apart. An annotator who is apart
+    from all others guesses, which the model contains, unless there are only two.
     """
     from scipy.sparse.csgraph import connected_components  # slow to import
 

@@ -23,12 +23,12 @@ unrelated to the log-odds guesses, even where no two people judge the same pair.
 The E-step computes for each pair the probabilities of the cells, and for each answer the
 probability that it is no guess. The M-step counts: guesses, the distribution of posteriors, and
 for each person the lean and spread of least squares (of the likelihood for levels and hard
-answers). Without log-odds it starts from the answers: everybody alike, posteriors anywhere. With
+answers). Without log-odds it starts from the answers: all people alike, posteriors anywhere. With
 them it also starts from the log-odds, believed, and keeps the better likelihood.
 
 Identified without labels are guesses, leans and spreads: honest answers fill a sixth of the (s, c)
 plane, so that leans push answers out of it and most guesses lie outside. A confidence error that
-everybody shares is not identified, nor exchanged classes, nor an error that follows the features.
+all people share is not identified, nor exchanged classes, nor an error that follows the features.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ STEPS, GAIN = 60, 1e-4
 """Most steps of expectation maximisation, and growth of the mean log-likelihood of a pair at which
 to stop before: a change of 0.1 in that of 1,000 pairs."""
 WARM_UP = 5
-"""First steps in which nobody leans, unless log-odds are believed: until positives are known to be
+"""First steps without leans, unless log-odds are believed: until positives are known to be
 rare, that looks like a lean to "same" (`bench/speed/annotators.py`, "3% positives"). And next steps
 in which spreads stay as they are: narrow ones hold leans in place."""
 ANYWHERE = (1 + (0.5 - POSTERIORS) / 2) / SIZE
@@ -97,7 +97,7 @@ class Annotators:
 
     @classmethod
     def learn(cls, judged: Judgements, log_odds: Any = None, *, seed: int = 0) -> Self:
-        """Learn how everybody answers.
+        """Learn how each annotator answers.
 
         Parameters
         ----------
@@ -312,7 +312,7 @@ class _Fit:
     def climb(self, answers: Answers, *, learning: bool = True, upright: int = 0) -> _Fit:
         """Expectation maximisation; of the posteriors alone unless ``learning`` about people.
 
-        Nobody leans in the first steps, so many as ``upright``.
+        There are no leans in the first ``upright`` steps.
         """
         fit, borrows = self, self.scores is not None or len(self.people) > 1
         for step in range(STEPS):

@@ -118,7 +118,7 @@ class LeaningAnnotator(_People):
 
 
 class ContradictedClasses(AnnotatorCheck):
-    """The known classes contradict the differences or preferences of everybody: by these, an item
+    """The known classes contradict all annotators' differences or preferences: by these, an item
     called negative is the more positive one in {share:.0%} of the couples. Either the positive
     class is the other one (--positive), or left and right are exchanged: a difference above 0 says
     that the right one is the more positive, so change their sign.

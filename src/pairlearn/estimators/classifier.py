@@ -29,6 +29,24 @@ from pairlearn.training.loop import Report
 class PairClassifier(PairPredictor):
     """Learn P(y = +1 | x) from pairs (x, x') that an annotator judged.
 
+    >>> import numpy as np
+    >>> from pairlearn import PairLabels
+    >>> rng = np.random.default_rng(0)
+    >>> pairs = rng.normal(size=(300, 2, 4))
+    >>> r = 1 / (1 + np.exp(-4 * pairs[:, :, 0]))       # the annotator's posteriors
+    >>> labels = PairLabels.from_posteriors(r[:, 0], r[:, 1])
+    >>> classifier = PairClassifier(model="linear", random_state=0).fit(pairs, labels)
+    >>> classifier.predict([[2.0, 0.0, 0.0, 0.0], [-2.0, 0.0, 0.0, 0.0]])
+    array([ 1, -1])
+
+    The defaults suit most tables. The parameters by what they are about:
+
+    - data: `preprocessor`, `features`, `unjudged`
+    - risk: `risk`, `prior`, `majority`, `target_prior`, `annotator_prior`
+    - annotators: `annotators`
+    - training: `model`, `epochs`, `training`, `random_state`, `callbacks`
+    - output: `verbose`
+
     Parameters
     ----------
     risk : str or Risk
@@ -138,18 +156,6 @@ class PairClassifier(PairPredictor):
     pairlearn.risks.make_risk : The risks by their names.
     pairlearn.comparison.compare : Which method is best on your own pairs.
     pairlearn.evaluation.evaluate : Accuracy, rates and costs without labels.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from pairlearn import PairLabels
-    >>> rng = np.random.default_rng(0)
-    >>> pairs = rng.normal(size=(300, 2, 4))
-    >>> r = 1 / (1 + np.exp(-4 * pairs[:, :, 0]))       # the annotator's posteriors
-    >>> labels = PairLabels.from_posteriors(r[:, 0], r[:, 1])
-    >>> classifier = PairClassifier(model="linear", random_state=0).fit(pairs, labels)
-    >>> classifier.predict([[2.0, 0.0, 0.0, 0.0], [-2.0, 0.0, 0.0, 0.0]])
-    array([ 1, -1])
     """
 
     _parameter_constraints = CONSTRAINTS

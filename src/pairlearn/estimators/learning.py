@@ -72,7 +72,7 @@ LEAST_ANSWERED = 20
 SCORER_FOLDS = 3
 """Folds that annotators are learnt with: four trainings with the last one."""
 FEW_ANSWERS = 10
-"""Answers from which on somebody counts as one of several annotators, and a model is chosen."""
+"""Answers from which on a person counts as one of several annotators, and a model is chosen."""
 INFEASIBLE = 0.02
 """Share of answers that no posteriors give from which on a single annotator is learnt: the answers
 of an ideal one have none, and those of one in fifty at random more."""

@@ -53,8 +53,8 @@ def linear_scores(
 def against_classes(judged: Judgements, features: Any = None) -> float | None:
     """Share of couples of known classes that differences and preferences rank the wrong way round.
 
-    None unless it is clearly above a half: then everybody has left and right exchanged, or the
-    classes are. Items are ranked by a linear score of the features, or without them by the mean
+    None unless it is clearly above a half: then all annotators have exchanged left and right, or
+    the classes. Items are ranked by a linear score of the features, or without them by the mean
     difference of the pairs that they are in.
 
     Examples

@@ -140,7 +140,7 @@ class Changes(Queries):
         return self._add_answer(annotator, pair, answer)
 
     def adjudicate(self, pair: int, answer: Answer) -> Receipt:
-        """Store the supervisor's answer to a pair, under a name that nobody else has."""
+        """Store the supervisor's answer to a pair, under a name that no annotator has."""
         if not self.first("SELECT 1 FROM pair WHERE id = ? AND right <> ''", pair):
             raise StoreError(f"there is no pair {pair}")
         name = self.adjudicator
@@ -156,7 +156,7 @@ class Changes(Queries):
     def import_answer(self, name: str, pair: int, answer: Answer, *, revise: bool = True) -> str:
         """Store an answer from elsewhere; return "new", "revised", or "same" as before.
 
-        Without ``revise`` an existing answer stays. The name that overrules everybody is refused.
+        Without ``revise`` an existing answer stays. The name that overrules all others is refused.
         """
         before = self.find_answers(THEIRS, self.unlinked_annotator(name), pair)
         if before and (not revise or answer.same_judgement(before[0])):
@@ -382,7 +382,7 @@ class Changes(Queries):
         self.log("mixed in", f"{len(controls.pairs)} known pairs, {len(controls.repeats)} repeats")
 
     def _assign_controls(self, assigned: set[tuple[int, int]], active: Sequence[int]) -> None:
-        """Assign checks in proportion to everybody's pairs, and repeats; nobody loses one."""
+        """Assign checks in proportion to each annotator's pairs, and repeats; none is lost."""
         controls = Controls.read(self.setting(CONTROLS))
         if not controls.total_share:
             return

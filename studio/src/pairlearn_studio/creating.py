@@ -94,7 +94,7 @@ def _check_free(folder: Path) -> None:
 
 
 def describe_fit(project: Project) -> str:
-    """Describe what `pairlearn fit` will learn from the items, before anybody judges them."""
+    """Describe what `pairlearn fit` will learn from the items, before any pair is judged."""
     try:
         kinds, notes = item_kinds(project.items_path)
     except TableError as error:

@@ -14,7 +14,7 @@ from pairlearn_studio.project import Kind, Project, ProjectError
 
 LARGEST_IMAGE = 20 * 2**20
 MAX_TEXT_BYTES = 1 << 20
-"""Most bytes of a text: nobody compares two books, and a page must stay light."""
+"""Most bytes of a text: people do not compare two books, and a page must stay light."""
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 Label Studio's own templates for pairs bind one control to both objects (``toName="left,right"``),
 and then do not save the value of a slider. Here every control has one object. The sliders run in
 whole percent. They have no default and are not required, since either would produce answers that
-nobody gave: a missing result means "not given", never 0.
+were not given: a missing result means "not given", never 0.
 
 An export (JSON) is a list of tasks, each with ``data`` and a list of ``annotations``, one for each
 person. Annotations that were cancelled (skipped) are not imported.

@@ -294,7 +294,7 @@ class Store(StoreReader):
         return self._submit(work)
 
     def adjudicate(self, pair: int, answer: Answer) -> Receipt:
-        """Settle a pair: the supervisor's answer stands in place of all others in exports."""
+        """Settle a pair: the supervisor's answer replaces all others in exports."""
         return self.carry_out(lambda changes: changes.adjudicate(pair, answer))
 
     def mark_told(self, told: bool) -> bool:

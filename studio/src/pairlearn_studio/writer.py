@@ -1,8 +1,8 @@
 """Writing the file of answers: locks, the writing thread, snapshots and backups.
 
 The disk takes as long to commit one answer as a hundred, so jobs that arrive during a commit go
-into the following transaction together. A job's future is resolved after its commit: whoever has
-the result can rely on its being on disk.
+into the following transaction together. A job's future is resolved after its commit: a
+result means that the answer is on disk.
 
 ``PROJECT/backups`` holds the files of `back_up`, the last few automatic snapshots, and files that
 a restored backup replaced. Each is one whole SQLite file that never changes again, so any tool

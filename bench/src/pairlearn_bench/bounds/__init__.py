@@ -80,7 +80,7 @@ def uniform_deviation(
     """Largest gap between true and empirical SconfConfDiff risk: 6LR + (q + 5/2)·C·t(2).
 
     With probability 1 − δ it holds for every classifier at once (Lemma A.6). ``"rederived"`` puts
-    the rederived :func:`contraction` in place of 3LR. The proof gets q + 5/2 as the range of one
+    the rederived :func:`contraction` instead of 3LR. The proof gets q + 5/2 as the range of one
     pair's loss, from (2q + 1)C down to (q − 3/2)C. The upper end drops negative weights: the true
     one is higher by d(1 − d)C/4, at most C/16. On feasible labels the lower end is only
     −(1 − m)dC, so the true range is (2 + 3d/4 + d²/4)C, at least C/2 below the printed one.
@@ -159,7 +159,7 @@ def delta_scd(
 
     Σ exp(−4φ²n / ((4π + 1)²C²)) over the floors φ = a, b, c, d of E[Â], E[B̂], E[Ĉ], E[D̂], with
     π = π₊ for a and c, π₋ for b and d. One pair moves Â by at most w/n with w = (4π₊ + 1)C/2, and
-    McDiarmid's exponent is then 2φ²n/w²: 8, ``"rederived"``, in place of the printed 4.
+    McDiarmid's exponent is then 2φ²n/w²: 8, ``"rederived"``, instead of the printed 4.
 
     Examples
     --------
@@ -372,7 +372,7 @@ def delta_sconf(
     both partial risks become positive whatever the classifier. α² and β² belong inside the
     exponent. One pair moves a partial risk by at most C/(nd), (s − π₋) having range 1 and the two
     losses summing to 2C at most, so McDiarmid gives exp(−2α²d²n/C²) + exp(−2β²d²n/C²),
-    ``"rederived"``. Moving the squares alone would keep the ½ in place of 2: valid, and loose.
+    ``"rederived"``. Moving the squares alone would keep the ½ instead of 2: valid, and loose.
 
     Examples
     --------

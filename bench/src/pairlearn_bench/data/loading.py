@@ -329,7 +329,7 @@ def _rows(spec: DatasetSpec, arrays: Arrays) -> tuple[NDArray[np.uint8], NDArray
         raise ValueError(f"it has the arrays {sorted(arrays)} but not {', '.join(missing)}")
     x_train, y_train, x_test, y_test = (as_uint8(name, arrays[name]) for name in _PARTS)
     if spec.official_split and len(y_train) != spec.n_train:
-        raise ValueError(f"y_train has {len(y_train)} labels in place of {spec.n_train}")
+        raise ValueError(f"y_train has {len(y_train)} labels instead of {spec.n_train}")
     for part, x, y in (("train", x_train, y_train), ("test", x_test, y_test)):
         if len(x) != len(y):
             raise ValueError(f"x_{part} has {len(x)} rows and y_{part} has {len(y)}")

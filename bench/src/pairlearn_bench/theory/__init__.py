@@ -45,7 +45,7 @@ from pairlearn_bench.theory.variance import plot_lambda_variance as plot_lambda_
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_Progress: TypeAlias = Callable[[int, int, str], None]
+Report: TypeAlias = Callable[[int, int, str], None]
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ QUICK = TheorySettings(
 
 
 def compute_theory(
-    settings: TheorySettings = FULL, *, seed: int = 0, progress: _Progress | None = None
+    settings: TheorySettings = FULL, *, seed: int = 0, progress: Report | None = None
 ) -> Tables:
     """Compute all tables of `pairlearn bench theory`, by name.
 

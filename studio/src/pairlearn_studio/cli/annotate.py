@@ -102,7 +102,7 @@ def init(
     for name in names:
         check_name(name)
         if names.count(name) > 1:
-            raise ValueError(f"--annotators names {name!r} twice: give everybody one name")
+            raise ValueError(f"--annotators names {name!r} twice: give each annotator one name")
     made, token = create_project(
         project, items, kind=kind, pairs=pairs, seed=seed, overlap=overlap,
         models_count=models_count, title=title, positive_name=positive, negative_name=negative,

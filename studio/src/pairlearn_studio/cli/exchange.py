@@ -103,7 +103,7 @@ def _without(answers: list[StoredAnswer], names: str) -> list[StoredAnswer]:
     """The answers without those of the named annotators, who must have answered."""
     excluded = {*parse_names(names)}
     if unknown := sorted(excluded - {answer.annotator for answer in answers}):
-        raise ValueError(f"--without {unknown[0]}: nobody of that name has answered")
+        raise ValueError(f"--without {unknown[0]}: no annotator of that name has answered")
     kept = [answer for answer in answers if answer.annotator not in excluded]
     if answers and not kept:
         raise ValueError(f"--without {names}: these are all who answered, and nothing is left")

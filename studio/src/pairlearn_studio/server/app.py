@@ -232,7 +232,7 @@ def server_config(
         log_level=log_level,
         access_log=False,  # it would log the tokens of links
         server_header=False,
-        proxy_headers=bool(trusted_proxies),  # anyone can send X-Forwarded-For
+        proxy_headers=bool(trusted_proxies),  # any client can send X-Forwarded-For
         forwarded_allow_ips=list(trusted_proxies),
         ws="none",
         timeout_keep_alive=30,

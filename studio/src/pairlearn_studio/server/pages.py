@@ -59,7 +59,7 @@ TEMPLATES = Jinja2Templates(PAGES, context_processors=[_shared])  # escapes HTML
 
 async def get_front(request: Request) -> Response:
     """The page for visitors without a link."""
-    text = "Whoever runs this studio has one for you."
+    text = "The people who run this studio have one for you."
     return message(request, 200, "Open your own link", text)
 
 
@@ -348,7 +348,7 @@ async def get_answers(request: Request) -> Response:
 
 
 def _find_answers(studio: Studio, who: str, answer: str, text: str) -> list[StoredAnswer]:
-    """Standing answers, the latest first: of somebody, of a level, about an item or with a note."""
+    """Standing answers, the latest first: by annotator, level, item or note."""
 
     def wanted(one: StoredAnswer) -> bool:
         level = "skipped" if one.cant_say else one.level

@@ -1,5 +1,5 @@
 // The supervisor's page: make links, end somebody's part, settle pairs, look at one annotator's
-// answers. What changes is put in place of what was there, without loading the page again.
+// answers. What changes replaces what was there, without loading the page again.
 
 import { t } from "./words.js";
 
