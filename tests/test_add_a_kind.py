@@ -76,7 +76,7 @@ def test_what_is_no_kind_is_no_column_either() -> None:
     with pytest.raises(TypeError, match="an instance of a subclass of Kind; got <class"):
         kinds.register_kind(Floor)  # type: ignore[arg-type]
     table = pair_table(["a"], ["b"], [0.5], weight=[2.0], annotator=["ann"])
-    assert {*table.columns()} - {*kinds.columns()} == kinds.RESERVED - {"about"}
+    assert {*table.columns()} - {*kinds.columns()} == kinds.RESERVED - {"about", "q"}
 
 
 @pytest.mark.parametrize(

@@ -105,6 +105,11 @@ def namesakes(*names: str) -> Judgements:
     return replace(judged, annotator=np.repeat(names, 60))
 
 
+def about(*sets: str, **columns: Any) -> Judgements:
+    """Some pairs, each as to one of these sets of classes."""
+    return replace(with_columns(**columns), about=np.resize(np.array(sets), len(PAIRS)))
+
+
 SIMILAR = with_columns(difference=None)
 CAREFUL = people_table("careful", "careful"), {}
 BALANCED = changed(simulate(pairs=60, prior=0.5).pairs, difference=None)
@@ -141,6 +146,9 @@ CASES: dict[str, tuple[Case, Case]] = {
         (with_columns(similarity=None), {"prior": 0.3})),
     "one-value": (
         (pair_table(**SINGLE, label=[1] * 9), {}), (pair_table(**SINGLE, label=[1, 0, 1] * 3), {})),
+    "not-told-apart": ((about("cat", "cow|dog"), {}), (about("cat", "cow", "dog"), {})),
+    "needs-priors": (
+        (about("cat", "cow", "dog", similarity=None), {}), (about("cat", "cow", "dog"), {})),
     "few-pairs": ((PAIRS[:47], {}), (PAIRS[:48], {})),
     "not-measurable": (
         (pair_table(range(60), range(60, 120), None, None, [1, -1] * 30), {"prior": 0.5}),

@@ -130,7 +130,6 @@ def test_sparse_pairs_and_models_of_no_kind():
         ({"labelled": X}, r"labelled must be \(X, y\)"),
         ({"labelled": (X[:, :2], np.ones(40))}, r"have shape \(2,\) each, and those of the pairs"),
         ({"labelled": (X, np.ones(3))}, r"labelled classes must have shape \(40,\)"),
-        ({"labelled": (X[:3], [1, 2, 3])}, r"labelled classes must be two; got \[1, 2, 3\]"),
         ({"labelled": (X[:2], ["a", "a"])}, "give items of both classes"),
         ({"labelled": (X[:2], [1.0, NAN])}, "labelled classes are missing in row 1"),
         ({"labelled": (X[:2], np.array([1, None]))}, "labelled classes are missing in row 1"),

@@ -175,6 +175,8 @@ def compare(
     table = read_table(
         pairs, labels, sample_weight=sample_weight, annotator=annotator, preprocessor=preprocessor
     )
+    if len(table.classes) > 2:
+        raise ValueError(f"compare ranks models of two classes, and there are {len(table.classes)}")
     rows = replace(table.statements, ids=None)  # about the rows of table.features
     selves = ~rows.single & (rows.ends[:, 0] == rows.ends[:, 1])
     if selves.any():

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-__all__ = ["LOSSES", "Loss", "make_loss"]
+__all__ = ["LOSSES", "Loss", "log_odds", "log_same", "make_loss"]
 
 
 @dataclass(frozen=True)
@@ -58,6 +58,43 @@ class Loss:
 def in_full_precision(logits: Tensor) -> Tensor:
     """Half-precision logits as float32, since losses of large margins would overflow."""
     return logits.float() if logits.dtype in (torch.float16, torch.bfloat16) else logits
+
+
+def log_odds(outputs: Tensor, members: Tensor) -> Tensor:
+    """Log-odds λ_S(z) (...) of sets of classes, given as masks (..., K), at outputs (..., K).
+
+    With p = softmax(z), λ_S(z) = logit Σ_S p_k = logsumexp over S of z − logsumexp over the others.
+    About S a statement is one of two classes at these log-odds.
+
+    Examples
+    --------
+    >>> z = torch.log(torch.tensor([0.2, 0.3, 0.5]))
+    >>> log_odds(z, torch.tensor([True, True, False])).round(decimals=4)
+    tensor(0.)
+    """
+    z = in_full_precision(outputs)
+    inside, outside = z.masked_fill(~members, -math.inf), z.masked_fill(members, -math.inf)
+    return torch.logsumexp(inside, -1) - torch.logsumexp(outside, -1)
+
+
+def log_same(outputs: Tensor, outputs_prime: Tensor) -> Tensor:
+    """Log-probabilities (2, ...) that two items are of the same class, and of different ones.
+
+    With p = softmax(z), P(same) = Σ_k p_k p'_k and P(different) = Σ_k p_k (1 − p'_k).
+
+    Examples
+    --------
+    >>> log_same(torch.zeros(1, 4), torch.zeros(1, 4)).exp()
+    tensor([[0.2500],
+            [0.7500]])
+    """
+    log_p, log_q = F.log_softmax(in_full_precision(torch.stack([outputs, outputs_prime])), -1)
+    # log(1 − p'_k): for the likeliest class the sum of the others, where the difference would
+    # cancel; the others are at most one half.
+    top = torch.zeros_like(log_q, dtype=torch.bool).scatter(-1, log_q.argmax(-1, keepdim=True), 1)
+    rest = torch.logsumexp(log_q.masked_fill(top, -math.inf), -1, keepdim=True)
+    log_not_q = torch.where(top, rest, torch.log1p(-log_q.masked_fill(top, -1.0).exp()))
+    return torch.logsumexp(torch.stack([log_p + log_q, log_p + log_not_q]), -1)
 
 
 def _both(loss: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:

@@ -1,4 +1,4 @@
-"""Classifiers g: plain `nn.Module`s that map instances to one logit each."""
+"""Classifiers g: plain `nn.Module`s that map instances to one logit, or to one for each class."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Norm = Literal["none", "input", "all"]
 
 
 class MLP(nn.Module):
-    """Fully connected ReLU network with one output.
+    """Fully connected ReLU network.
 
     Parameters
     ----------
@@ -28,6 +28,8 @@ class MLP(nn.Module):
     norm : {"input", "all", "none"}
         Batch norm on the input only (as in the published experiments), on the input and before
         every ReLU, or nowhere.
+    outputs : int
+        One for two classes, otherwise the number of classes.
 
     Examples
     --------
@@ -39,7 +41,11 @@ class MLP(nn.Module):
     norm: Norm
 
     def __init__(
-        self, features: int, hidden: Sequence[int] = (300, 300, 300), norm: Norm = "input"
+        self,
+        features: int,
+        hidden: Sequence[int] = (300, 300, 300),
+        norm: Norm = "input",
+        outputs: int = 1,
     ) -> None:
         super().__init__()
         if norm not in ("none", "input", "all"):
@@ -47,17 +53,17 @@ class MLP(nn.Module):
         widths = [features, *hidden]
         if min(widths) < 1:
             raise ValueError(f"every width must be at least 1; got {widths}")
-        self.widths, self.norm = widths, norm
+        self.widths, self.norm, self.outputs = widths, norm, outputs
         self.norms = nn.ModuleList()
         if norm != "none":
             normed = widths if norm == "all" else widths[:1]
             self.norms.extend(nn.BatchNorm1d(width) for width in normed)
         self.layers = nn.ModuleList(
-            nn.Linear(inputs, outputs) for inputs, outputs in zip(widths, [*hidden, 1], strict=True)
+            nn.Linear(*sizes) for sizes in zip(widths, [*hidden, outputs], strict=True)
         )
 
     def forward(self, x: Tensor) -> Tensor:
-        """Logits (n,) of instances (n, features)."""
+        """Logits (n,), or (n, outputs), of instances (n, features)."""
         if self.norm != "none":
             x = self.norms[0](x)
         for depth, layer in enumerate(self.layers[:-1], start=1):
@@ -100,13 +106,23 @@ class ResNet(nn.Module):
     copies : int
         Independent networks side by side: each has its own channels of the images and of all
         layers, so that its weights are a part of the first axis of every parameter.
+    outputs : int
+        Outputs of the one network: one for two classes, otherwise the number of classes.
     """
 
     copies: int = 1  # pickles of 0.2 have none
 
-    def __init__(self, channels: int, stages: Sequence[tuple[int, int]], copies: int = 1) -> None:
+    outputs: int = 1
+
+    def __init__(
+        self,
+        channels: int,
+        stages: Sequence[tuple[int, int]],
+        copies: int = 1,
+        outputs: int = 1,
+    ) -> None:
         super().__init__()
-        self.stages, self.copies = tuple(stages), copies
+        self.stages, self.copies, self.outputs = tuple(stages), copies, outputs
         inputs = copies * stages[0][0]
         self.stem = nn.Conv2d(copies * channels, inputs, 3, 1, 1, groups=copies, bias=False)
         self.norm = nn.BatchNorm2d(inputs)
@@ -117,10 +133,10 @@ class ResNet(nn.Module):
                 blocks.append(_Block(inputs, copies * width, stride, groups=copies))
                 inputs = copies * width
         self.blocks = nn.Sequential(*blocks)
-        self.head = nn.Linear(stages[-1][0], copies)
+        self.head = nn.Linear(stages[-1][0], max(copies, outputs))
 
     def forward(self, x: Tensor) -> Tensor:
-        """Logits (n,) of images (n, channels, 32, 32); (n, copies) of several copies."""
+        """Logits (n,) of images (n, channels, 32, 32); (n, k) of several copies or outputs."""
         x = self.blocks(F.relu(self.norm(self.stem(x)))).mean((2, 3))
         logits: Tensor
         if self.copies == 1:
@@ -133,8 +149,8 @@ class ResNet(nn.Module):
 class ResNet34(ResNet):
     """ResNet-34 for 32×32 images: a 3×3 stem, no pooling before the stages."""
 
-    def __init__(self, channels: int = 3) -> None:
-        super().__init__(channels, ((64, 3), (128, 4), (256, 6), (512, 3)))
+    def __init__(self, channels: int = 3, outputs: int = 1) -> None:
+        super().__init__(channels, ((64, 3), (128, 4), (256, 6), (512, 3)), outputs=outputs)
 
 
 class ResNet32(ResNet):
@@ -145,8 +161,8 @@ class ResNet32(ResNet):
     N(0, 2 / outputs).
     """
 
-    def __init__(self, channels: int = 3) -> None:
-        super().__init__(channels, ((16, 5), (32, 5), (64, 5)))
+    def __init__(self, channels: int = 3, outputs: int = 1) -> None:
+        super().__init__(channels, ((16, 5), (32, 5), (64, 5)), outputs=outputs)
         for module in self.modules():
             if isinstance(module, nn.Conv2d):
                 nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
@@ -155,8 +171,8 @@ class ResNet32(ResNet):
 class ResNet8(ResNet):
     """A residual network for small datasets: three stages of one block, 20,000 parameters."""
 
-    def __init__(self, channels: int = 3) -> None:
-        super().__init__(channels, ((8, 1), (16, 1), (32, 1)))
+    def __init__(self, channels: int = 3, outputs: int = 1) -> None:
+        super().__init__(channels, ((8, 1), (16, 1), (32, 1)), outputs=outputs)
 
     def forward(self, x: Tensor) -> Tensor:
         """Logits (n,) of images (n, channels, height, width), or of rows of 32×32 pixels."""
@@ -198,7 +214,9 @@ def register_model(name: str, hidden: Sequence[int], norm: Norm = "input") -> No
     PERCEPTRONS[name] = (tuple(hidden), norm)
 
 
-def make_model(name: str, shape: Sequence[int], seed: int | None = None) -> nn.Module:
+def make_model(
+    name: str, shape: Sequence[int], seed: int | None = None, outputs: int = 1
+) -> nn.Module:
     """Make a model by name for instances of this shape, initialised from the seed.
 
     Parameters
@@ -211,6 +229,8 @@ def make_model(name: str, shape: Sequence[int], seed: int | None = None) -> nn.M
         Shape of one instance.
     seed : int, optional
         Seed of the initial weights; None draws on torch's global generator.
+    outputs : int
+        One for two classes, otherwise the number of classes.
 
     Examples
     --------
@@ -221,8 +241,8 @@ def make_model(name: str, shape: Sequence[int], seed: int | None = None) -> nn.M
         if seed is not None:
             torch.manual_seed(seed)
         if name in CONVOLUTIONAL:
-            return CONVOLUTIONAL[name](channels=shape[0] if len(shape) > 1 else 3)
+            return CONVOLUTIONAL[name](shape[0] if len(shape) > 1 else 3, outputs)
         if name in PERCEPTRONS:
-            return MLP(math.prod(shape), *PERCEPTRONS[name])
+            return MLP(math.prod(shape), *PERCEPTRONS[name], outputs)
     known = ", ".join((*PERCEPTRONS, *CONVOLUTIONAL))
     raise ValueError(f"model {name!r} is unknown; choose one of {known}")

@@ -22,7 +22,7 @@ import numpy as np
 from pairlearn.columns import Floats, as_floats, as_weights, check_confidence
 from pairlearn.dependence import Dependence
 
-__all__ = ["PriorEstimate", "estimate_prior"]
+__all__ = ["PriorEstimate", "class_priors", "estimate_prior"]
 
 
 @dataclass(frozen=True)
@@ -118,6 +118,27 @@ def estimate_prior(
     if majority == "negative":
         value, low, high = 1 - value, 1 - high, 1 - low
     return PriorEstimate(value, low, high, mean, n)
+
+
+def class_priors(different: Floats, noise: Floats | float = 0.0) -> tuple[Floats, Floats]:
+    """Priors of K classes from E[1 − s_k] = 2π_k(1 − π_k), and their derivatives.
+
+    ``different`` (K,) are means of 1 − s_k in statements about class k, and ``noise`` their
+    standard errors. At most one class is larger than one half: it is the one, if any, with which
+    the sum of the priors is nearest to one. Where 1 − 2 E[1 − s_k] is within its noise of zero, it
+    is the noise.
+
+    Examples
+    --------
+    >>> class_priors(np.array([0.48, 0.32, 0.32]))[0].round(3).tolist()
+    [0.6, 0.2, 0.2]
+    """
+    roots = np.sqrt(np.maximum(1 - 2 * different, np.maximum(2 * np.asarray(noise), 1e-12)))
+    sign, small = np.ones(len(different)), float((1 - roots).sum()) / 2
+    off = [abs(small - 1), *np.abs(small + roots - 1)]
+    if best := int(np.argmin(off)):
+        sign[best - 1] = -1
+    return (1 - sign * roots) / 2, sign / (2 * roots)
 
 
 def _read_similarities(

@@ -24,6 +24,15 @@ CAVEATS = {
 """Reasons why the implied share of positives may be wrong, and the findings that show them."""
 
 
+CLASSES = {"not-told-apart", "needs-priors"}
+"""Findings about more than two classes."""
+OF_CLASSES = CLASSES | {
+    "self-pair", "unknown-item", "constant-features", "out-of-range", "other-scale", "few-pairs",
+    "not-measurable",
+}  # fmt: skip
+"""Findings that are looked for with more than two classes: others are about the one of two."""
+
+
 def check(
     table: Judgements,
     *,
@@ -56,8 +65,12 @@ def check(
     warning few-pairs
     """
     _check_arguments(table, prior, majority)
+    if table.classes is None:
+        table = table.of_classes()
+    several = table.classes is not None
     view = TableView.of(table, items, prior, majority)
-    wanted = CHECKS.keys() if codes is None else codes
+    wanted = set(CHECKS if codes is None else codes)
+    wanted = wanted & OF_CLASSES if several else wanted - CLASSES
     answered = view.readable and len(view) > 0
     found = [
         finding
@@ -73,10 +86,17 @@ def check(
     caveats = tuple(text for text, codes in CAVEATS.items() if warned & codes)
     return CheckReport(
         tuple(found),
-        _summary(view, caveats),
+        _summary(view, caveats) if not several else _summary_of_classes(view),
         people=view.people if codes is None and answered and len(view.annotators) else None,
         statements=view.statements.counts(),
     )
+
+
+def _summary_of_classes(view: TableView) -> Summary:
+    """A summary without what is known of two classes only."""
+    names = ", ".join(view.statements.classes or ())
+    summary = _summary(view, ())
+    return replace(summary, prior=None, learnable=f"posteriors of the classes {names}")
 
 
 def _check_arguments(table: Any, prior: float | None, majority: str | None) -> None:

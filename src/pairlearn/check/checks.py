@@ -19,6 +19,7 @@ from pairlearn.columns import Floats, Indices, similar_id
 from pairlearn.dependence import Dependence
 from pairlearn.io.cells import list_names
 from pairlearn.judgements import kinds
+from pairlearn.judgements.identification import needs_priors, not_told_apart
 from pairlearn.labels import PairLabels
 
 SHOWN = 5
@@ -457,6 +458,31 @@ class NotMeasurable(Check):
 
     def look(self, view: TableView) -> Iterator[Finding]:
         if len(view) and np.isnan(view.stated_s).all() and np.isnan(view.stated_c).all():
+            yield self.found()
+
+
+class NotToldApart(Check):
+    """No statement tells these classes apart: {groups}. Their probabilities mean nothing by
+    themselves. Ask about them (column about), or label some items of each.
+    """
+
+    code, severity = "not-told-apart", "warning"
+
+    def look(self, view: TableView) -> Iterator[Finding]:
+        if alike := not_told_apart(view.statements):
+            groups = "; ".join(", ".join(group) for group in alike)
+            yield self.found(groups=groups)
+
+
+class NeedsPriors(Check):
+    """About some classes there are differences alone, which do not tell how frequent they are.
+    Give some similarities or labels, or in Python the shares of all classes (prior=).
+    """
+
+    code, severity = "needs-priors", "error"
+
+    def look(self, view: TableView) -> Iterator[Finding]:
+        if needs_priors(view.statements):
             yield self.found()
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pairlearn.cli import options as opt
+from pairlearn.cli.classes import evaluate_classes
 from pairlearn.cli.command import Command, Output, baseline, counted, new_app
 from pairlearn.cli.options import argument, check_new_file, check_positive, option
 from pairlearn.cli.reading import Reading
@@ -61,7 +62,14 @@ class Scoring:
 
         check_share("--threshold", options["threshold"])
         classifier = PairClassifier.load(model)
-        table = Reading(*scales, classifier).checked(files[1], noisy=noisy, prior=options["prior"])
+        if len(classifier.classes_) > 2:
+            raise ValueError(
+                f"{model} has {len(classifier.classes_)} classes, and this command is for two: "
+                "use evaluate"
+            )
+        table = Reading(*scales, classifier).checked(
+            files[1], noisy=noisy, prior=options["prior"], classes=classifier.classes_
+        )
         items = read_items(files[0], ids, columns=classifier.columns())
         held = HeldPairs.score(classifier, items, table, files)
         return cls(classifier, held, files[1], **options)
@@ -146,6 +154,20 @@ def evaluate(
     check_share("--at-least", at_least)
     check_positive(positive, labelled)
     costs = _costs(cost)
+    from pairlearn.estimators import PairClassifier
+
+    classifier = PairClassifier.load(model)
+    if len(classifier.classes_) > 2:
+        of_two = {"--threshold": threshold != 0.5, "--cost": cost, "--prior": prior}
+        of_two |= {"--choose-threshold": choose_threshold, "--sensitivity": sensitivity}
+        if given := [name for name, value in (of_two | {"--positive": positive}).items() if value]:
+            raise ValueError(
+                f"{given[0]} is for two classes, and {model} has {len(classifier.classes_)}"
+            )
+        return evaluate_classes(
+            classifier, model, (items, pairs), ids, labelled, confidence, at_least,
+            Reading(similarity_scale, difference_scale, classifier), noisy=noisy,
+        )  # fmt: skip
     scoring = Scoring.read(
         model, (items, pairs), ids, (similarity_scale, difference_scale), noisy=noisy,
         threshold=threshold, prior=prior, confidence=confidence,

@@ -21,7 +21,7 @@ from pairlearn.cli.command import (
 )
 from pairlearn.cli.options import check_new_model, check_positive, option
 from pairlearn.cli.pairs import by_kind, where
-from pairlearn.cli.reading import Reading, column_choice
+from pairlearn.cli.reading import Reading, column_choice, in_file
 from pairlearn.progress import hidden_bars
 
 if TYPE_CHECKING:
@@ -69,6 +69,7 @@ def fit(
         str, option("auto or ignore: whether to learn from items that no row is about.")
     ] = "auto",
     ids: opt.Ids = None,
+    classes: opt.Classes = None,
     labelled: opt.Labelled = None,
     positive: opt.Positive = None,
     groups: Annotated[
@@ -125,6 +126,9 @@ def fit(
     folder OUT.checkpoint until the model is saved. torchrun … -m pairlearn fit … trains one
     model in several processes.
 
+    With more than two classes, PAIRS has a column about: the class that a row is about, several
+    as in cat|dog, or none where a similarity says "the same class at all".
+
     Scikit-learn classifiers cannot be saved without pickle and are not offered here: use
     PairClassifier(model=...) in Python.
 
@@ -142,6 +146,7 @@ def fit(
 
     check_share("--holdout", holdout, zero=True)
     check_positive(positive, labelled)
+    from pairlearn.cli.reading import parse_classes
     from pairlearn.estimators.measuring import FitCheckpoints, Measured
     from pairlearn.io.item_files import digest
     from pairlearn.training.devices import local_device
@@ -162,8 +167,9 @@ def fit(
             if ranks.first:
                 check_new_model(out, force=force)
             data = _read(
-                reading, files, chosen, positive, noisy=noisy, prior=prior, majority=majority
-            )
+                reading, files, chosen, positive, parse_classes(classes),
+                noisy=noisy, prior=prior, majority=majority,
+            )  # fmt: skip
         measured = _train(classifier, data.table, checkpoints, holdout, seed, prior)
     if not ranks.first:
         return None
@@ -215,13 +221,13 @@ class TrainingData:
 
 def _read(
     reading: Reading, files: dict[str, Path | None], columns: Any, positive: str | None,
-    *, noisy: bool, prior: float | None, majority: Any,
+    names: list[str] | int | None, *, noisy: bool, prior: float | None, majority: Any,
 ) -> TrainingData:  # fmt: skip
     """Read everything into memory; errors that `check` finds are raised."""
     from pairlearn.check import CHECKS, check
-    from pairlearn.estimators.table import Table
+    from pairlearn.estimators.table import Table, resolve_classes
     from pairlearn.io import read_items
-    from pairlearn.io.pairs import read_groups, read_labelled
+    from pairlearn.io.pairs import named_classes, read_classes, read_groups, read_labelled
     from pairlearn.judgements import Judgements
 
     items_file, pairs_file = Path(files["items"] or ""), Path(files["pairs"] or "")
@@ -230,10 +236,17 @@ def _read(
         known = read_groups(files["groups"], items_file)
         columns = replace(columns, ignore=(*columns.ignore, "group"))
     items = read_items(items_file, files["ids"], columns=columns)
-    everything = pairs = reading.table(pairs_file)
-    if files["labelled"] is not None:
+    pairs = reading.table(pairs_file)
+    labels = None if files["labelled"] is None else read_classes(files["labelled"], items)
+    named = resolve_classes(names, pairs, labels and labels[1], positive)
+    if named is not None:
+        with in_file(pairs_file):
+            pairs = pairs.of_classes(named)
+        if labels is not None:
+            classes = named_classes(*labels, items).of_classes(named), named
+    elif files["labelled"] is not None:
         classes = read_labelled(files["labelled"], items, positive)
-        everything = Judgements.concatenate([pairs, classes[0]])
+    everything = pairs if classes is None else Judgements.concatenate([pairs, classes[0]])
     settled = reading.settled(noisy=noisy)
     if classes is not None or known is not None:
         settled |= SETTLED_BY_LABELS
@@ -249,7 +262,8 @@ def _read(
     statements = Counter(report.statements)
     if known is not None:  # a group is one statement about its items
         statements += Counter({name: len({*known.v}) for name in known.kinds()})
-    table = Table.of_items(items, pairs.located(items.ids), classes, known, reading.scales)
+    located = pairs.located(items.ids)
+    table = Table.of_items(items, located, classes, known, reading.scales, named)
     notes = [finding.message for finding in report.findings if finding.code in SIDES]
     return TrainingData(items, table, len(pairs), len(pairs.used()), statements, notes)
 
@@ -331,8 +345,7 @@ def _lines(summary: dict[str, Any], target_prior: float | None, encoder: object)
         *([] if encoder is None else [f"  columns: {encoder}"]),
         "  {trained}, {epochs} epochs in {seconds:.1f} s; {seconds_in_all:.1f} s with reading and "
         "measuring".format(**summary),
-        f"  loss {{loss:.4f}}, share of positives among the judged items {{prior:.3f}}{shifted}"
-        f"{unjudged}".format(**summary),
+        f"  loss {{loss:.4f}}, {_shares(summary)}{shifted}{unjudged}".format(**summary),
         "  most positive: {}; most negative: {}".format(
             *(", ".join(map(str, summary[f"most_{side}"])) for side in ("positive", "negative"))
         ),
@@ -349,11 +362,20 @@ def _lines(summary: dict[str, Any], target_prior: float | None, encoder: object)
     return [*text, f"model: {summary['model']}"]
 
 
-def _accuracy(accuracy: dict[str, Any], prior: float) -> list[str]:
+def _shares(summary: dict[str, Any]) -> str:
+    """The frequencies of the classes in words."""
+    if isinstance(summary["prior"], float):
+        return "share of positives among the judged items {prior:.3f}".format(**summary)
+    named = zip(summary["classes"], summary["prior"], strict=True)
+    return f"shares of the classes {', '.join(f'{name} {share:.3f}' for name, share in named)}"
+
+
+def _accuracy(accuracy: dict[str, Any], prior: Any) -> list[str]:
     answers = "{held_out:,} answers about " * (accuracy["pairs"] < accuracy["held_out"])
     dropped = "; {dropped:,} that straddle the split left out" * bool(accuracy["dropped"])
+    larger = prior if isinstance(prior, float) else max(prior)
     line = (
         f"measured on {answers}{{pairs:,}} pairs of held-out items, by a model fitted to "
-        f"{{training:,}} other judgements{dropped}; {baseline(prior)}"
+        f"{{training:,}} other judgements{dropped}; {baseline(larger)}"
     ).format(**accuracy)
     return [f"  {accuracy['sentence']}", f"  {line}"]

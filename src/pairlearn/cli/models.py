@@ -33,6 +33,8 @@ def predict(
 ) -> Output:
     """Predict items: writes id, label and probability (of the positive class) of each.
 
+    With more than two classes there is a column probability_NAME for each.
+
     Rows are read and written in batches, so that files may have any size. Columns are matched
     by name, in any order, and others are ignored; .npy items have no names and need the order
     of the training.
@@ -52,15 +54,19 @@ def predict(
         result = predict_file(
             classifier, items, out, ids=ids, threshold=threshold, progress=progress
         )
+    names = classifier.classes_.tolist()
     data = {
         "out": out,
         "rows": result.rows,
-        "positive": result.positive,
+        "positive": result.counts[1] if len(names) == 2 else None,
+        "classes": {str(name): n for name, n in zip(names, result.counts, strict=True)},
         "seconds": time.perf_counter() - start,
         "threshold": threshold,
     }
-    share = result.positive / result.rows
-    text = [f"{result.rows:,} items, {result.positive:,} positive ({share:.1%}): {out}"]
+    counts = [f"{n:,} {name}" for name, n in zip(names, result.counts, strict=True)]
+    if len(counts) == 2:
+        counts = [f"{result.counts[1]:,} positive ({result.counts[1] / result.rows:.1%})"]
+    text = [f"{result.rows:,} items, {', '.join(counts)}: {out}"]
     return Output(data, text, warnings=result.notes)
 
 

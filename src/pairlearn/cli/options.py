@@ -29,6 +29,10 @@ Pairs = Annotated[Path, argument("Table of judgements: .csv or .parquet.")]
 Model = Annotated[Path, argument("Folder that `pairlearn fit` wrote.")]
 Ids = Annotated[Path | None, option("Ids of .npy items: .npy.")]
 Labelled = Annotated[Path | None, option("Items of known class, id and class: .csv or .parquet.")]
+Classes = Annotated[
+    str | None,
+    option("Names of the classes, with commas between, or their number.", default="as named"),
+]
 Positive = Annotated[str | None, option("The positive class of --labelled.", default=_LARGER)]
 Prior = Annotated[
     float | None, option("Share of positive items in the pairs.", default="estimated")

@@ -34,6 +34,15 @@ def column_choice(columns: str | None, ignore: str | None, kinds: str | None) ->
     return ColumnChoice(parse_names(columns), parse_names(ignore), chosen)
 
 
+def parse_classes(text: str | None) -> list[str] | int | None:
+    """The option --classes: names with commas between, or a number."""
+    if text is None or not text.strip().isdecimal():
+        return parse_names(text) or None
+    if int(text) < 2:
+        raise ValueError(f"--classes must be at least two; got {text}")
+    return int(text)
+
+
 @contextmanager
 def in_file(path: Path) -> Iterator[None]:
     """Name the file in errors that do not."""
@@ -72,12 +81,23 @@ class Reading:
         scales: Any = {f"{name}_scale": scale for name, scale in self.scales.items()}
         return read_pairs(path, noisy=noisy, **scales)
 
-    def checked(self, path: Path, *, noisy: bool, prior: float | None = None) -> Judgements:
-        """Read judgements, and refuse those whose numbers mean something else."""
+    def checked(
+        self, path: Path, *, noisy: bool, prior: float | None = None, classes: Any = None
+    ) -> Judgements:
+        """Read judgements, and refuse those whose numbers mean something else.
+
+        Without ``classes``, those of a model, there can be two.
+        """
         from pairlearn.check import check
 
-        table = self.table(path)
-        errors = check(table, prior=prior, codes=MEANING - self.settled(noisy=noisy)).of("error")
+        with in_file(path):
+            table, settled = self.table(path).of_classes(classes), self.settled(noisy=noisy)
+        if classes is None and table.classes is not None:
+            raise ValueError(
+                f"{path} names {len(table.classes)} classes, and this command is for two: use fit, "
+                "evaluate and predict, or keep the rows about one class"
+            )
+        errors = check(table, prior=prior, codes=MEANING - settled).of("error")
         for finding in errors:
             if finding.code not in RANGES:
                 raise ValueError(f"{path}: {finding.code}: {finding.message}")

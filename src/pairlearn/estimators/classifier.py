@@ -55,9 +55,10 @@ class PairClassifier(PairPredictor):
         "nonnegative". A name without a correction has the usual one of its family, mostly none.
         For another margin loss give a `Risk`, as `make_risk("sconf-abs", prior=0.3,
         loss="squared")`.
-    prior : float or "estimate"
+    prior : float, "estimate", or {class: share}
         The class prior π₊ of the instances in the pairs. The likelihood needs it only for
-        tables without any similarity or class. "estimate" takes it from the similarities.
+        tables without any similarity or class. "estimate" takes it from the similarities. With
+        more than two classes give the share of each.
     majority : {"positive", "negative"}, optional
         The larger class. Needed with similarities alone, which are the same with the classes
         exchanged, unless `prior` implies it. When the prior is estimated, a linear model trained on
@@ -77,6 +78,9 @@ class PairClassifier(PairPredictor):
         neighbours are alike, if there are at least four for each judged item and 30 to 1,000
         statements, and held-out statements show that it helps. It trains four or five further
         models.
+    classes : sequence or int, optional
+        Names of the classes; with two, the last one is positive. By default those that `about` and
+        `labelled` name. A number of classes calls those without a name "group 1" and so on.
     model : str, nn.Module, callable or scikit-learn classifier
         "mlp-bn" (three hidden layers of 300 with batch norm), "mlp" (the paper's, batch
         norm on the input only), "linear", "resnet34", "resnet32", "resnet8"; a module with one
@@ -111,8 +115,8 @@ class PairClassifier(PairPredictor):
 
     Attributes
     ----------
-    classes_ : array of shape (2,)
-        [−1, 1], or the two classes of `labelled`; the last one is positive.
+    classes_ : array of shape (K,)
+        [−1, 1] without names; otherwise the classes. The last one of two is positive.
     n_features_in_, feature_names_in_
         Features of one instance, and their names if they have some.
     encoder_ : ItemEncoder
@@ -167,6 +171,7 @@ class PairClassifier(PairPredictor):
     annotator_prior: float | None = None
     annotators: str = "auto"
     unjudged: str = "auto"
+    classes: Any = None
     model: Any = "auto"
     preprocessor: Any = None
     features: Any = None
@@ -188,6 +193,7 @@ class PairClassifier(PairPredictor):
         pairs: Any,
         labels: Any = None,
         *,
+        about: Any = None,
         annotator: Any = None,
         sample_weight: Any = None,
         preference: Any = None,
@@ -210,12 +216,15 @@ class PairClassifier(PairPredictor):
             Similarity and difference, NaN where not given; None if all rows have a
             preference only. `Judgements` without ids refer to items by position: then `pairs` are
             these items (N, d, ...), or ids or pairs row by row.
+        about : array of shape (n,), optional
+            The class, or the set of classes as "cat|dog", that each row is about; "" for a
+            similarity that says "the same class at all". Without it there are two classes.
         annotator, sample_weight : array of shape (n,), optional
             Who judged each pair, and weights of the rows; not beside `labels` that have others.
         preference : array of shape (n,), optional
             "right" (1) or "left" (−1), the more positive instance; None or 0 where not given.
         labelled : (X, y), optional
-            Instances (or ids) with ordinary labels, of two classes.
+            Instances (or ids) with ordinary labels.
         positive : optional
             The positive class of `labelled`. Needed unless the classes are numbers, of which the
             larger one is positive by default.
@@ -240,6 +249,8 @@ class PairClassifier(PairPredictor):
                 sample_weight=sample_weight,
                 preference=preference,
                 annotator=annotator,
+                about=about,
+                classes=self.classes,
                 labelled=labelled,
                 positive=positive,
                 preprocessor=self.preprocessor,

@@ -26,10 +26,10 @@ NUMBERS = 1 << 20
 
 @dataclass(frozen=True)
 class Predicted:
-    """Rows that `predict_file` wrote, how many of them are positive, and notes."""
+    """Rows that `predict_file` wrote, how many are of each class, and notes."""
 
     rows: int
-    positive: int
+    counts: tuple[int, ...]
     notes: tuple[str, ...] = ()
 
 
@@ -45,7 +45,8 @@ def predict_file(
     """Predict a table of items from file to file.
 
     Writes the columns ``id``, ``label`` (of `classes_`) and ``probability`` (of the positive
-    class), in the order of the items. The file appears when it is complete.
+    class), in the order of the items; with more than two classes ``probability_NAME`` of each. The
+    file appears when it is complete.
 
     Parameters
     ----------
@@ -62,20 +63,24 @@ def predict_file(
         Called repeatedly with the number of rows done.
     """
     check_share("threshold", threshold)
-    cut = logit(threshold)
+    cut, classes = logit(threshold), classifier.classes_
+    several = len(classes) > 2
+    if several and threshold != 0.5:
+        raise ValueError(f"threshold is for two classes, and there are {len(classes)}")
+    names = [f"probability_{name}" for name in classes] if several else ["probability"]
     batch_rows = min(max(NUMBERS // math.prod(classifier.instance_shape_), 64), 65536)
     batches = iter_items(items, batch_rows, ids, columns=classifier.columns())
-    positive, notes = 0, tuple[str, ...]()
-    with open_rows(out, ["id", "label", "probability"]) as rows:
+    counts, notes = np.zeros(len(classes), np.int64), tuple[str, ...]()
+    with open_rows(out, ["id", "label", *names]) as rows:
         for batch in batches:
             z = log_odds(classifier, batch, items)
-            above = z > cut
-            label = classifier.classes_[above.astype(np.intp)]
-            rows.write({"id": batch.ids, "label": label, "probability": expit(z)})
-            positive, notes = positive + int(above.sum()), batch.notes
+            chosen = z.argmax(1) if several else (z > cut).astype(np.intp)
+            p = dict(zip(names, expit(z).reshape(len(z), -1).T, strict=True))
+            rows.write({"id": batch.ids, "label": classes[chosen], **p})
+            counts, notes = counts + np.bincount(chosen, minlength=len(classes)), batch.notes
             if progress is not None:
                 progress(rows.count)
-    return Predicted(rows.count, positive, notes)
+    return Predicted(rows.count, tuple(counts.tolist()), notes)
 
 
 def log_odds(classifier: PairPredictor, items: ItemTable, source: PathLike) -> Floats:
@@ -93,7 +98,7 @@ def log_odds(classifier: PairPredictor, items: ItemTable, source: PathLike) -> F
             z = classifier.log_odds(items.features.reshape(-1, *classifier.instance_shape_))
         else:
             z = classifier.log_odds(classifier._instances(items.features))
-    for row in first_rows(~np.isfinite(z)):
+    for row in first_rows(~np.isfinite(z).reshape(len(z), -1).all(1)):
         raise TableError(
             f"{source}: the item {quote(items.ids[row].item())} gets log-odds of {z[row]}: its "
             "features are far outside of those in training"

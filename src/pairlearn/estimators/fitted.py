@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, logit
+from scipy.special import expit, log_softmax, logit, logsumexp
 from torch import nn
 
 from pairlearn.annotators import Annotators
@@ -27,6 +27,8 @@ class Scorer:
     """A trained network or scikit-learn classifier, whose output z becomes log-odds.
 
     They are ``sign`` · ``slope`` · z + ``shift``. ``n_iter`` is the epoch of the final weights.
+    With more than two classes ``order`` is the output of each class, and the log-odds are those of
+    each class against the others.
     """
 
     module: nn.Module | None = None
@@ -34,6 +36,7 @@ class Scorer:
     sign: int = 1
     slope: float = 1.0
     shift: float = 0.0
+    order: tuple[int, ...] | None = None
     n_iter: int = 0
     history: list[dict[str, Any]] = field(default_factory=list)
 
@@ -43,7 +46,10 @@ class Scorer:
         return self.sign * self.slope
 
     def log_odds(self, prepared: NDArray[np.float32]) -> Floats:
-        """Log-odds of standardised instances in the shape that the model takes."""
+        """Log-odds (m,), or (m, K), of standardised instances in the shape that the model takes."""
+        if self.order is not None:
+            assert self.module is not None
+            return each_log_odds(self.slope * module_logits(self.module, prepared)[:, self.order])
         if self.module is not None:
             z = module_logits(self.module, prepared)
         else:
@@ -73,7 +79,7 @@ class Fitted(Scorer):
     mean: Floats
     scale: Floats
     flat: bool
-    prior: float
+    prior: float | tuple[float, ...]
     training_items: Indices
     annotators: Annotators
     feature_names_in: NDArray[Any] | None = None
@@ -92,3 +98,21 @@ class Fitted(Scorer):
         """Standardised features in the shape that the model takes."""
         ready = standardise(features, self.mean, self.scale, scratch)
         return ready.reshape(len(ready), -1) if self.flat else ready
+
+
+def each_log_odds(z: Floats) -> Floats:
+    """Log-odds (m, K) of each class against the others, of outputs (m, K).
+
+    Examples
+    --------
+    >>> expit(each_log_odds(np.log([[0.2, 0.3, 0.5]]))).round(3).tolist()
+    [[0.2, 0.3, 0.5]]
+    """
+    log_p = log_softmax(z, axis=1)
+    top, each = z.argmax(1), np.arange(len(z))
+    rest = log_p.copy()
+    rest[each, top] = -np.inf
+    likeliest = log_p[each, top] - logsumexp(rest, axis=1)
+    odds = log_p - np.log1p(-np.exp(np.minimum(log_p, np.log(0.5))))
+    odds[each, top] = likeliest  # where 1 − p would cancel
+    return np.asarray(odds)

@@ -31,6 +31,7 @@ from pairlearn.estimators.orientation import (
     Orientation,
     guiding_prior,
     mean_posterior,
+    mean_posteriors,
     solve_shift,
 )
 from pairlearn.estimators.parameters import (
@@ -126,7 +127,7 @@ def learn(
         shift = solve_shift(z, weight, target) if own is None else logit(target) - logit(own)
         scorer = replace(scorer, shift=float(shift))
     if prior is None or not needs_prior(settings.risk):
-        prior = mean_posterior(z, weight)
+        prior = mean_posterior(z, weight) if z.ndim == 1 else mean_posteriors(z, weight)
     found |= {"prior": prior, "annotators": annotators, "unjudged": unjudged}
     return Fitted(**vars(scorer), model=model, parameters=kept_parameters(settings), **found)
 
@@ -151,9 +152,14 @@ def train_model(
     log-odds.
     """
     if is_scikit_learn(model):
+        if rows.classes is not None:
+            raise ValueError(
+                f"there are {len(rows.classes)} classes, and scikit-learn classifiers learn two: "
+                "choose a network or model='linear'"
+            )
         estimator, rounds = complete_and_fit(
             model, features, rows,
-            prior=orientation.prior, majority=orientation.larger, random_state=seed,
+            prior=orientation.one, majority=orientation.larger, random_state=seed,
         )  # fmt: skip
         history = [asdict(record) for record in rounds]
         scorer = Scorer(estimator=estimator, history=history, n_iter=len(rounds))
@@ -168,10 +174,10 @@ def train_model(
             held_out=held_out, callbacks=callbacks, checkpoint=checkpoint,
         )  # fmt: skip
         scorer = Scorer(
-            module=trained.module, sign=trained.sign, slope=slope,
+            module=trained.module, sign=trained.sign, slope=slope, order=trained.order,
             n_iter=trained.epoch, history=trained.history,
         )  # fmt: skip
-    if orientation.need == "nothing":
+    if orientation.need == "nothing" or rows.classes is not None:
         return scorer
     z = scorer.log_odds(features)
     weight = rows.item_weight(len(features)) if weight is None else weight
@@ -195,16 +201,16 @@ def train_network(
     """Train a module on packed rows, guided to the side that the differences imply."""
     risk, seed = risk_of(settings, orientation.prior), recipe.seed
     # Risks without a prior fit the reflected solution as well.
-    guided = not risk.needs_prior and is_guided(recipe.epochs)
+    guided = not risk.needs_prior and is_guided(recipe.epochs) and rows.classes is None
     with torch.random.fork_rng(devices=[]):  # dropout of a module draws on the global one
         torch.manual_seed(seed)
         return train(
             features,
             rows,
             risk,
-            make_module(model, features.shape[1:], seed),
+            make_module(model, features.shape[1:], seed, len(rows.classes or (1,))),
             recipe,
-            held_prior=orientation.stated if orientation.need == "prior" else None,
+            held_prior=orientation.held,
             guiding_prior=guiding_prior(features, rows, seed) if guided else None,
             callbacks=[Report(refuse_divergence), *callbacks],
             **options,
@@ -265,7 +271,8 @@ def choose_model(settings: PairClassifier, features: Any, rows: Judgements) -> s
     options = options_of(settings)
     by_hand = (settings.epochs, options.learning_rate, options.batch_size)
     judged = rows[rows.has("difference") & (rows.weight > 0)]
-    if by_hand != ("auto",) * 3 or len(rows) >= FEW or len(judged) < FEW_ANSWERS:
+    several = rows.classes is not None
+    if several or by_hand != ("auto",) * 3 or len(rows) >= FEW or len(judged) < FEW_ANSWERS:
         return NETWORK
     left, right = (features[end].reshape(len(judged), -1) for end in judged.ends.T)
     agreement = linear_agreement(np.asarray(right - left, np.float64), judged.v, judged.weight)
@@ -315,7 +322,12 @@ def learn_annotators(
     annotators are learnt from the answers alone, models of parts of the corrected pairs give
     log-odds of the others, and the annotators are learnt with these.
     """
-    if settings.annotators == "ideal":
+    if table.judged.classes is not None and settings.annotators == "learn":
+        raise ValueError(
+            f"annotators are learnt with two classes, and there are {len(table.judged.classes)}: "
+            "leave out annotators='learn'"
+        )
+    if settings.annotators == "ideal" or table.judged.classes is not None:
         return table, Annotators()
     judged, answers = table.judged, Answers.of(table.judged)
     wanted = settings.annotators == "learn" or reason_to_learn(answers)

@@ -17,15 +17,16 @@ from sklearn.base import clone
 
 from pairlearn.annotators import findings
 from pairlearn.annotators.answers import listed, named
-from pairlearn.columns import Floats, Mask
+from pairlearn.columns import Floats, Indices, Mask
 from pairlearn.estimators.files import log_odds
 from pairlearn.estimators.instances import doubt_of_seen
 from pairlearn.estimators.orientation import determines_side
 from pairlearn.estimators.parameters import recipe_of
-from pairlearn.estimators.prediction import ScoredPairs
+from pairlearn.estimators.prediction import ScoredClasses, ScoredPairs
 from pairlearn.estimators.table import Table
 from pairlearn.evaluation import (
     AccuracyEstimate,
+    ClassAccuracy,
     Evaluation,
     LabelledItems,
 )
@@ -74,7 +75,7 @@ class Measured:
     ``dropped`` is as in `HeldOut`; ``doubt`` is a warning about the decisions.
     """
 
-    accuracy: AccuracyEstimate
+    accuracy: AccuracyEstimate | ClassAccuracy
     pairs: int
     held_out: int
     training: int
@@ -137,6 +138,15 @@ def _measure(
     if classifier.epochs != "auto":
         _train_as_long(classifier, held.training, held.training + held.dropped + len(soft))
     classifier.fit_table(held.rest, progress, checkpoint)
+    counts = (len(soft), held.training, held.dropped)
+    if soft.classes is not None:
+        of_classes = classifier.score_classes(
+            soft, lambda i: classifier.log_odds(table.features[i])
+        )
+        try:
+            return Measured(of_classes.accuracy(), _pairs(soft.ends), *counts)
+        except ValueError as error:
+            return str(error)
     scored = classifier.score_pairs(soft, lambda rows: classifier.log_odds(table.features[rows]))
     # The held-out pairs may lack the statements that told the model the side.
     if scored.side is None and determines_side(table.statements):
@@ -149,9 +159,13 @@ def _measure(
         accuracy, doubt = scored.accuracy(prior), scored.doubt(prior)
     except ValueError as error:
         return str(error)
-    pairs = len(np.unique(np.sort(scored.ends, 1), axis=0))
-    counts = (pairs, len(scored.ends), held.training, held.dropped)
-    return Measured(accuracy, *counts, doubt=doubt)
+    counts = (len(scored.ends), *counts[1:])
+    return Measured(accuracy, _pairs(scored.ends), *counts, doubt=doubt)
+
+
+def _pairs(ends: Indices) -> int:
+    """Number of different pairs."""
+    return len(np.unique(np.sort(ends, 1), axis=0))
 
 
 def _train_as_long(classifier: PairClassifier, training: int, pairs: int) -> None:
@@ -253,6 +267,24 @@ class HeldPairs(ScoredPairs):
         classes = np.full(len(self.items), np.nan)
         classes[known.ends[:, 0]] = known.u
         return np.asarray(classes[self.ends])
+
+
+def score_classes(
+    classifier: PairClassifier, items: ItemTable, table: Judgements, files: tuple[Path, Path]
+) -> tuple[ScoredClasses, str | None]:
+    """Score pairs with statements about more than two classes, without those of items seen.
+
+    What follows says that pairs were left out because the model was trained on their items.
+    """
+    table = table.located(items.ids)
+    table = table[~table.single & table.soft]
+    new = classifier.unseen(table.ends, items.features, items.ids)
+    if new.sum() < min(2, len(new)):
+        raise ValueError(_nothing_new(classifier, files[1], new))
+    scored = classifier.score_classes(
+        table[new], lambda needed: log_odds(classifier, items[needed], files[0])
+    )
+    return scored, doubt_of_seen(new)
 
 
 def _nothing_new(classifier: PairClassifier, pairs: Path, new: Mask) -> str:

@@ -63,7 +63,7 @@ class Parameters(Section):
     """Parameters of the fit; None and "auto" for objects of the user."""
 
     risk: RiskOf | str
-    prior: float | str
+    prior: float | str | list[float] | dict[str, float]
     majority: Literal["positive", "negative"] | None
     target_prior: float | None
     annotator_prior: float | None
@@ -74,6 +74,7 @@ class Parameters(Section):
     random_state: int | None
     verbose: int
     training: Training
+    classes: int | list[bool | int | float | str] | None = None
 
 
 class Column(Section):
@@ -104,6 +105,7 @@ class Network(Section):
 
     kind: str
     widths: list[int] = []
+    outputs: int = 1
     norm: Literal["none", "input", "all"] = "none"
     channels: int = 1
     own: str = ""
@@ -115,7 +117,8 @@ class Output(Section):
     sign: Literal[-1, 1]
     slope: float
     shift: float
-    prior: float
+    prior: float | tuple[float, ...]
+    order: tuple[int, ...] | None = None
 
 
 class Person(Section):
@@ -252,8 +255,9 @@ def _fitted(
         encoder.Column(**_fields(one) | {"words": (*one.words,), "weights": (*one.weights,)})
         for one in known.columns
     )
-    if len(known.classes) != 2:
-        raise ValueError(f"there are two classes; got {known.classes!r:.80}")
+    count = 2 if output.order is None else len(output.order)
+    if len(known.classes) != count or (output.order and {*output.order} != {*range(count)}):
+        raise ValueError(f"there are {count} classes; got {known.classes!r:.80}")
     network = _build(model.network, state, module)
     parameters = _fields(model.parameters) | {
         "training": TrainingOptions(**_fields(model.parameters.training)),
@@ -293,6 +297,11 @@ def _parameters(values: Mapping[str, Any]) -> Parameters:
         prior: Any = risk.prior
         risk = RiskOf(name=str(risk), prior=prior, loss=loss)
     plain = {name: value for name, value in values.items() if name != "features"}
+    if isinstance(plain["prior"], Mapping):
+        plain["prior"] = {str(name): share for name, share in plain["prior"].items()}
+    for name in ("prior", "classes"):
+        if np.ndim(plain[name]):
+            plain[name] = np.asarray(plain[name]).tolist()
     return Parameters(
         **plain
         | {
@@ -323,10 +332,12 @@ def _plain(value: Any) -> Any:
 def _describe(network: nn.Module) -> Network:
     # Exact types: a subclass may compute something else.
     if type(network) is MLP:
-        return Network(kind="mlp", widths=[*network.widths], norm=network.norm)
+        widths, outputs = [*network.widths], network.outputs
+        return Network(kind="mlp", widths=widths, norm=network.norm, outputs=outputs)
     for kind, network_type in CONVOLUTIONAL.items():
         if type(network) is network_type:
-            return Network(kind=kind, channels=network.stem.in_channels)
+            channels = network.stem.in_channels
+            return Network(kind=kind, channels=channels, outputs=network.outputs)
     return Network(kind="module", own=_full_name(network))
 
 
@@ -360,10 +371,11 @@ def _build_known(wanted: Network) -> nn.Module:
         widths = wanted.widths
         # Up to 2**30 the bytes of a layer can still be counted in 64 bits.
         countable = all(0 < width <= 2**30 for width in widths)
+        countable &= 0 < wanted.outputs <= 2**30
         if wanted.kind == "mlp" and 0 < len(widths) <= DEEPEST and countable:
-            return MLP(widths[0], widths[1:], wanted.norm)
-        if wanted.kind in CONVOLUTIONAL and 0 < wanted.channels < 2**16:
-            return CONVOLUTIONAL[wanted.kind](wanted.channels)
+            return MLP(widths[0], widths[1:], wanted.norm, wanted.outputs)
+        if wanted.kind in CONVOLUTIONAL and 0 < wanted.channels < 2**16 and countable:
+            return CONVOLUTIONAL[wanted.kind](wanted.channels, wanted.outputs)
     raise ValueError(f"network cannot be built from {wanted!r:.200}")
 
 

@@ -64,7 +64,7 @@ def with_unjudged(
     if reads or held:
         unlabelled = held or any(kind(name).implied for name in reads)
         added = Judgements.silent(table.spare) if unlabelled else None
-    elif settings.unjudged == "ignore" or options_of(settings).early_stopping:
+    elif settings.unjudged == "ignore" or options_of(settings).early_stopping or rows.classes:
         added = None
     else:
         added = soft_labels(table, rows, posteriors)

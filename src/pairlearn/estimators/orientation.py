@@ -26,6 +26,8 @@ prior π_a; where that is unknown, δ solves mean σ(z + δ) = π on the trainin
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -34,13 +36,14 @@ from scipy.optimize import brentq
 from scipy.special import expit, logit
 
 from pairlearn.columns import Floats
-from pairlearn.estimators.parameters import needs_prior, risk_of
+from pairlearn.estimators.parameters import Prior, needs_prior, risk_of
 from pairlearn.evaluation.ranking import against_classes, linear_scores, reversed_share
 from pairlearn.judgements import Judgements
+from pairlearn.judgements.identification import needs_priors, not_told_apart
 from pairlearn.judgements.kinds import kind
-from pairlearn.prior import PriorEstimate, estimate_prior
+from pairlearn.prior import PriorEstimate, class_priors, estimate_prior
 from pairlearn.randomness import permutation, stream
-from pairlearn.risks import Risk
+from pairlearn.risks import ClassRisk, Risk
 
 if TYPE_CHECKING:
     from pairlearn.estimators.classifier import PairClassifier
@@ -80,19 +83,32 @@ class Orientation:
     """
 
     need: Need
-    prior: float | None
+    prior: Prior
     larger: Majority | None
+
+    @property
+    def one(self) -> float | None:
+        """The prior of two classes, if it is known."""
+        return None if isinstance(self.prior, tuple) else self.prior
 
     @property
     def stated(self) -> float:
         """The prior, where it is needed."""
-        assert self.prior is not None
+        assert isinstance(self.prior, float)
         return self.prior
+
+    @property
+    def held(self) -> Any:
+        """The prior, or priors, that mean(p) is held to."""
+        return self.prior if self.need == "prior" else None
 
     @classmethod
     def of(cls, settings: PairClassifier, features: Any, rows: Judgements, seed: int) -> Self:
         """Decide for a table; ValueError if something must be stated and is not."""
-        prior = None if settings.prior == "estimate" else float(settings.prior)
+        if rows.classes is not None:
+            need, priors = orient_classes(settings, rows)
+            return cls(need, priors, None)
+        prior = stated_prior(settings.prior)
         affine, rows = needs_prior(settings.risk), rows.packed(seed)
         need, larger = required_parameter(rows, affine), stated_majority(prior, settings.majority)
         check_stated(need, rows, prior, larger)
@@ -103,6 +119,81 @@ class Orientation:
             prior = prior_from_similarities(rows, side).value
         # A risk of its own kinds reads the prior with every row.
         return cls("nothing" if risk_of(settings, prior).kinds else need, prior, larger)
+
+
+def stated_prior(prior: Any) -> float | None:
+    """The prior of two classes, if it was stated."""
+    if isinstance(prior, str):
+        return None
+    if np.ndim(prior) or isinstance(prior, Mapping):
+        raise ValueError(f"prior must be one number with two classes; got {prior!r}")
+    return float(prior)
+
+
+def orient_classes(settings: PairClassifier, rows: Judgements) -> tuple[Need, Prior]:
+    """What statements about more than two classes leave open, and the priors if they are needed.
+
+    A `ClassesWarning` names classes that no statement tells apart.
+    """
+    names = rows.classes or ()
+    for name in ("majority", "target_prior", "annotator_prior"):
+        if getattr(settings, name) is not None:
+            raise ValueError(f"{name} is for two classes, and there are {len(names)}: leave it out")
+    if alike := not_told_apart(rows):
+        warnings.warn(ClassesWarning(alike), stacklevel=6)
+    need: Need = "prior" if needs_priors(rows) else "nothing"
+    affine = needs_prior(settings.risk)
+    priors = _stated_priors(settings.prior, names)
+    if priors is None and need == "prior" and not affine:
+        raise ValueError(
+            "some classes have differences alone, which do not tell how frequent they are: state "
+            "the priors (prior={name: share}), or give some similarities or labelled instances"
+        )
+    if isinstance(settings.risk, ClassRisk):
+        priors = settings.risk.priors
+    elif isinstance(settings.risk, Risk) and (affine or settings.risk.kinds):
+        raise ValueError(f"risk {str(settings.risk)!r} is of two classes: use a ClassRisk")
+    elif priors is None and affine:
+        members, similar = rows.members(), rows.has("similarity")
+        asked = (members & (similar & (members.sum(1) == 1))[:, None]) * rows.inverse_q[:, None]
+        if not asked.any(0).all():
+            raise ValueError("priors are estimated from similarities about each class: state them")
+        priors = tuple(class_priors((1 - rows.u) @ asked / asked.sum(0))[0].tolist())
+    if priors is not None and len(priors) != len(names):
+        raise ValueError(f"there are {len(names)} classes, and {len(priors)} priors")
+    if risk_of(settings, priors).kinds:
+        raise ValueError(f"risk {str(settings.risk)!r} is of two classes: use risk='likelihood'")
+    return need, priors
+
+
+def _stated_priors(prior: Any, names: Sequence[str]) -> tuple[float, ...] | None:
+    """The stated priors of classes in their order."""
+    if isinstance(prior, str):
+        return None
+    if isinstance(prior, Mapping):
+        given = {str(name): share for name, share in prior.items()}
+        if given.keys() != set(names):
+            raise ValueError(f"prior names {', '.join(given)}, and the classes are {names}")
+        prior = [given[name] for name in names]
+    shares = np.asarray(prior, np.float64)
+    if shares.shape != (len(names),) or (shares <= 0).any() or abs(shares.sum() - 1) > 1e-6:
+        raise ValueError(
+            f"prior must be the shares of all {len(names)} classes, with the sum 1, as "
+            f"{{name: share}}; got {prior!r}"
+        )
+    return tuple(shares.tolist())
+
+
+class ClassesWarning(UserWarning):
+    """Classes that no statement tells apart."""
+
+    def __init__(self, alike: Sequence[tuple[str, ...]]) -> None:
+        self.alike = alike
+        groups = "; ".join(", ".join(group) for group in alike)
+        super().__init__(
+            f"no statement tells these classes apart: {groups}. Their probabilities mean nothing "
+            "by themselves; ask about them, or label some items of each"
+        )
 
 
 def required_parameter(rows: Judgements, prior_known: bool) -> Need:
@@ -164,6 +255,11 @@ def solve_shift(logits: Floats, weight: Floats, prior: float) -> float:
 def mean_posterior(logits: Floats, weight: Floats) -> float:
     """Mean σ(z) over weighted instances."""
     return float(np.average(expit(logits), weights=weight))
+
+
+def mean_posteriors(odds: Floats, weight: Floats) -> tuple[float, ...]:
+    """Mean probabilities of K classes over weighted instances."""
+    return tuple(np.average(expit(odds), axis=0, weights=weight).tolist())
 
 
 def prior_from_similarities(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, get_args
@@ -16,13 +16,15 @@ from torch import nn
 
 from pairlearn.io.cells import ColumnKind
 from pairlearn.models import CONVOLUTIONAL, PERCEPTRONS
-from pairlearn.risks import RISKS, Risk, Supervised, make_risk
+from pairlearn.risks import RISKS, ClassRisk, Risk, Supervised, make_risk
 from pairlearn.training import Checkpoint, Precision, Recipe, choose_device
 from pairlearn.training.loop import Callback, Report
 
 if TYPE_CHECKING:
     from pairlearn.estimators.classifier import PairClassifier
 
+Prior = float | tuple[float, ...] | None
+"""A class prior; with more than two classes the prior of each."""
 NETWORK = "mlp-bn"
 """The network that "auto" stands for, where it is not the linear model."""
 MODEL_OF: dict[ColumnKind, str] = {"text": "linear", "image": "resnet8"}
@@ -97,12 +99,13 @@ class TrainingOptions(BaseEstimator):  # type: ignore[misc]
 
 CONSTRAINTS: dict[str, Any] = {
     "risk": [str, Risk],
-    "prior": [StrOptions({"estimate"}), SHARE],
+    "prior": [StrOptions({"estimate"}), SHARE, "array-like", Mapping],
     "majority": [StrOptions({"positive", "negative"}), None],
     "target_prior": [SHARE, None],
     "annotator_prior": [SHARE, None],
     "annotators": [StrOptions({"auto", "learn", "ideal"})],
     "unjudged": [StrOptions({"auto", "ignore"})],
+    "classes": ["array-like", Interval(Integral, 2, None, closed="left"), None],
     "model": "no_validation",  # `_check_model` checks it
     "preprocessor": "no_validation",
     "features": [callable, HasMethods(["fit", "transform"]), None],
@@ -190,11 +193,13 @@ def needs_prior(risk: str | Risk) -> bool:
     return RISKS[risk.partition("-")[0]].needs_prior
 
 
-def risk_of(settings: PairClassifier, prior: float | None) -> Risk:
+def risk_of(settings: PairClassifier, prior: Prior) -> Risk:
     """The risk of a classifier; a name without a correction has the usual one of its family."""
     risk = settings.risk
-    if isinstance(risk, str):
-        risk = make_risk(risk, prior=prior)
+    if isinstance(risk, str) and isinstance(prior, tuple) and needs_prior(risk):
+        risk = ClassRisk(risk, prior)
+    elif isinstance(risk, str):
+        risk = make_risk(risk, prior=None if isinstance(prior, tuple) else prior)
     if isinstance(risk, Supervised):
         name = str(settings.risk)
         raise ValueError(f"risk {name!r} reads classes, not judgements: choose another risk")
@@ -250,7 +255,7 @@ def flattens(model: Any) -> bool:
     return is_scikit_learn(model) or (isinstance(model, str) and model not in CONVOLUTIONAL)
 
 
-def make_module(model: Any, shape: tuple[int, ...], seed: int) -> str | nn.Module:
+def make_module(model: Any, shape: tuple[int, ...], seed: int, outputs: int = 1) -> str | nn.Module:
     """Make the model to train: a name stays, a module is copied, a function is called.
 
     A module starts from its current weights; those that a function makes depend on the seed.
@@ -265,12 +270,12 @@ def make_module(model: Any, shape: tuple[int, ...], seed: int) -> str | nn.Modul
             module = model(*shape)
     if not isinstance(module, nn.Module):
         raise TypeError(f"model must make an nn.Module; it made a {type(module).__name__}")
-    _check_output(module, shape)
+    _check_output(module, shape, outputs)
     return module
 
 
-def _check_output(module: nn.Module, shape: tuple[int, ...]) -> None:
-    """Refuse modules that do not give one logit for an instance."""
+def _check_output(module: nn.Module, shape: tuple[int, ...], outputs: int) -> None:
+    """Refuse modules that do not give one logit, or one for each class, for an instance."""
     parameter = next((p for p in module.parameters() if p.is_floating_point()), torch.zeros(()))
     training = module.training
     with torch.no_grad():
@@ -280,8 +285,9 @@ def _check_output(module: nn.Module, shape: tuple[int, ...]) -> None:
             raise ValueError(f"model does not take instances of shape {shape}: {error}") from None
         finally:
             module.train(training)
-    if output.numel() != 2:
+    if output.numel() != 2 * outputs:
+        logits = "one logit" if outputs == 1 else f"{outputs} logits, one for each class,"
         raise ValueError(
-            "model must give one logit for each instance; for two instances it gave an output "
+            f"model must give {logits} for each instance; for two instances it gave an output "
             f"of shape {tuple(output.shape)}"
         )

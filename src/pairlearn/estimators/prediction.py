@@ -25,9 +25,11 @@ from pairlearn.estimators.fitted import Fitted
 from pairlearn.estimators.table import read_table
 from pairlearn.evaluation import (
     AccuracyEstimate,
+    ClassAccuracy,
     Evaluation,
     LabelledItems,
     estimate_accuracy,
+    estimate_class_accuracy,
     evaluate,
 )
 from pairlearn.evaluation.decisions import fit_decisions
@@ -57,6 +59,8 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def decision_function(self, X: Any) -> Floats:
         """Log-odds of the positive class for instances (m, d, ...), or for ids (m,).
 
+        With more than two classes (m, K): of each class against the others.
+
         Ids need a `preprocessor`, which `save` does not write. Columns of a data frame are found
         by their names, in any order; others are left out with a warning. After a fit with named
         features an array is taken in the order of `feature_names_in_`, with a warning as by
@@ -66,7 +70,7 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         features = self._instances(X)
         with np.errstate(over="ignore", invalid="ignore"):
             z = self.log_odds(features)
-        for row in first_rows(~np.isfinite(z)):
+        for row in first_rows(~np.isfinite(z).reshape(len(z), -1).all(1)):
             raise ValueError(
                 f"X gets log-odds of {z[row]} in row {row}: its features are far outside of those "
                 "in training"
@@ -78,14 +82,17 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self.fitted_.log_odds(self.fitted_.prepared(features))
 
     def predict_proba(self, X: Any) -> Floats:
-        """Probabilities (m, 2) of the classes in the order of `classes_`."""
+        """Probabilities (m, K) of the classes in the order of `classes_`."""
         z = self.decision_function(X)
+        if z.ndim > 1:
+            return np.asarray(expit(z) / expit(z).sum(1, keepdims=True))
         return np.stack([expit(-z), expit(z)], 1)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The likelier class of each instance."""
-        positive = self.decision_function(X) > 0
-        predicted: NDArray[Any] = self.classes_[positive.astype(np.intp)]
+        z = self.decision_function(X)
+        likeliest = z.argmax(1) if z.ndim > 1 else (z > 0).astype(np.intp)
+        predicted: NDArray[Any] = self.classes_[likeliest]
         return predicted
 
     def score(
@@ -109,10 +116,11 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         labels: Any = None,
         sample_weight: Any = None,
         *,
+        about: Any = None,
         annotator: Any = None,
         confidence: float = 0.95,
         labelled: Any = None,
-    ) -> AccuracyEstimate:
+    ) -> AccuracyEstimate | ClassAccuracy:
         """Accuracy with a confidence interval, from judged pairs that were held out.
 
         Where `fit` learnt how annotators answer, the answers are corrected for it; `annotator`
@@ -123,9 +131,13 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         Pairs with an item that `fit` was given are left out with a `SeenItemsWarning`. Where no
         others remain, all are used, and the warning and the estimate's `method` say that this is
-        no accuracy. See `pairlearn.evaluation.estimate_accuracy`.
+        no accuracy. See `pairlearn.evaluation.estimate_accuracy`, and with more than two classes
+        `pairlearn.evaluation.estimate_class_accuracy`.
         """
-        scored, doubt = self._score_held_out(pairs, labels, sample_weight, annotator)
+        scored, doubt = self._score_held_out(pairs, labels, sample_weight, annotator, about)
+        if isinstance(scored, ScoredClasses):
+            places = None if labelled is None else self.labelled_places(*labelled)
+            return scored.accuracy(confidence=confidence, labelled=places)
         known = None if labelled is None else self._labelled_items(*labelled)
         estimate = scored.accuracy(confidence=confidence, labelled=known)
         if wrong := dependent_ends(JudgedPairs.of(*scored.arguments, **scored.options())):
@@ -150,6 +162,11 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         `pairlearn.evaluation.evaluate`, which takes the further options.
         """
         scored, doubt = self._score_held_out(pairs, labels, sample_weight, annotator)
+        if isinstance(scored, ScoredClasses):
+            raise ValueError(
+                f"evaluate measures two classes, and there are {len(self.classes_)}: use "
+                "estimate_accuracy, which has the recall and the precision of each class"
+            )
         if labelled is not None:
             options["labelled"] = self._labelled_items(*labelled)
         result = scored.evaluate(**options)
@@ -161,6 +178,13 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if strange := set(classes.tolist()) - set(self.classes_.tolist()):
             raise ValueError(f"labelled has classes {sorted(strange)}; known are {self.classes_}")
         return LabelledItems(self.decision_function(instances_), classes == self.classes_[1])
+
+    def labelled_places(self, instances_: Any, y: Any) -> tuple[Floats, Indices]:
+        """Probabilities (m, K) of labelled instances, and the position of the class of each."""
+        places = {name: number for number, name in enumerate(self.classes_.tolist())}
+        if strange := set(np.asarray(y).tolist()) - places.keys():
+            raise ValueError(f"labelled has classes {sorted(strange)}; known are {self.classes_}")
+        return self.predict_proba(instances_), np.array([places[c] for c in np.asarray(y).tolist()])
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write the fitted classifier into a folder: tensors and JSON, no code.
@@ -204,6 +228,11 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         check_is_fitted(self)
         fitted, encoder = self.fitted_, self.fitted_.encoder
+        if fitted.order is not None:
+            raise ValueError(
+                f"ONNX files are written for two classes, and there are {len(self.classes_)}: "
+                "predict with pairlearn"
+            )
         if fitted.module is None:
             raise TypeError(
                 f"the model is a scikit-learn {type(fitted.estimator).__name__}, which skl2onnx "
@@ -295,8 +324,8 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return checked
 
     def _score_held_out(
-        self, pairs: Any, labels: Any, sample_weight: Any, annotator: Any
-    ) -> tuple[ScoredPairs, str | None]:
+        self, pairs: Any, labels: Any, sample_weight: Any, annotator: Any, about: Any = None
+    ) -> tuple[ScoredPairs | ScoredClasses, str | None]:
         """Score the pairs without items of the training, and say what is doubtful about them."""
         check_is_fitted(self)
         table = read_table(
@@ -304,6 +333,8 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             labels,
             sample_weight=sample_weight,
             annotator=annotator,
+            about=about,
+            classes=self.fitted_.classes,
             preprocessor=self.preprocessor,
             step=self._step(),
             scales=self.fitted_.scales,
@@ -322,7 +353,8 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             warnings.warn(doubt, instances.SeenItemsWarning, stacklevel=3)
         if new.sum() >= 2:
             judged = judged[new]
-        return self.score_pairs(judged, lambda rows: self.log_odds(table.features[rows])), doubt
+        score = self.score_pairs if judged.classes is None else self.score_classes
+        return score(judged, lambda rows: self.log_odds(table.features[rows])), doubt
 
     def unseen(self, ends: Indices, features: NDArray[Any], ids: NDArray[Any] | None) -> Mask:
         """Mask of the pairs (n, 2) of items of which none was seen in training."""
@@ -330,6 +362,13 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         names = None if ids is None else ids[needed]
         seen = instances.seen_items(self.fitted_.training_items, features[needed], names)
         return np.asarray(~seen[places.reshape(ends.shape)].any(1))
+
+    def score_classes(
+        self, judged: Judgements, log_odds: Callable[[Indices], Floats]
+    ) -> ScoredClasses:
+        """Score both ends of pairs with statements about more than two classes."""
+        needed, places = np.unique(judged.ends, return_inverse=True)
+        return ScoredClasses(expit(log_odds(needed))[places.reshape(judged.ends.shape)], judged)
 
     def score_pairs(self, judged: Judgements, log_odds: Callable[[Indices], Floats]) -> ScoredPairs:
         """Correct judgements for how the annotators answer, and score both ends of their pairs.
@@ -348,6 +387,35 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         hard = bool(judged.hard().mean() > 0.5)
         weight = None if (rows.weight == 1).all() else rows.weight
         return ScoredPairs(z, rows.labels(), weight, rows.ends, self.majority, hard)
+
+
+@dataclass(frozen=True)
+class ScoredClasses:
+    """Probabilities (n, 2, K) of both ends of pairs, beside statements about sets of classes."""
+
+    p: Floats
+    judged: Judgements
+
+    @property
+    def ends(self) -> Indices:
+        """Positions (n, 2) of the items."""
+        return self.judged.ends
+
+    def accuracy(
+        self,
+        priors: Any = None,
+        confidence: float = 0.95,
+        labelled: tuple[Floats, Indices] | None = None,
+    ) -> ClassAccuracy:
+        """Estimate the accuracy; see `pairlearn.evaluation.estimate_class_accuracy`."""
+        return estimate_class_accuracy(
+            self.p[:, 0],
+            self.p[:, 1],
+            self.judged,
+            priors=priors,
+            confidence=confidence,
+            labelled=labelled,
+        )
 
 
 @dataclass(frozen=True)

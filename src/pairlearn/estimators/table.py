@@ -39,6 +39,7 @@ from pairlearn.estimators.splits import hold_out_positions, keep_whole
 from pairlearn.io import ItemTable
 from pairlearn.judgements import Judgements, check_ends, kinds
 from pairlearn.judgements.scales import Scale
+from pairlearn.judgements.sets import groups, join_set, names_in
 from pairlearn.labels import PairLabels
 
 MOST_ONE_SIDED = 0.5
@@ -97,10 +98,11 @@ class Table:
         labelled: tuple[Judgements, NDArray[Any]] | None = None,
         groups: Judgements | None = None,
         scales: Mapping[str, Scale] = MappingProxyType({}),
+        classes: NDArray[Any] | None = None,
     ) -> Table:
         """Make a table of items, statements about their rows, known classes, shares of groups."""
         fields: dict[str, Any] = {"step": FeatureStep.of_items(items), "ids": items.ids}
-        fields["scales"] = scales
+        fields |= {"scales": scales} | ({} if classes is None else {"classes": classes})
         labels = None
         if labelled is not None:
             labels, fields["classes"] = labelled
@@ -225,6 +227,8 @@ def read_table(
     sample_weight: Any = None,
     preference: Any = None,
     annotator: Any = None,
+    about: Any = None,
+    classes: Any = None,
     labelled: tuple[Any, Any] | None = None,
     positive: Any = None,
     preprocessor: Any = None,
@@ -243,26 +247,35 @@ def read_table(
     labels = in_order(labels, "similarity", "difference")
     if isinstance(labels, (list, tuple)) and labels and hasattr(labels[0], "concatenate"):
         labels = labels[0].concatenate(labels)  # scikit-learn takes rows one by one
-    beside = {"weight": sample_weight, "preference": preference, "annotator": annotator}
+    beside = {
+        "weight": sample_weight, "preference": preference, "annotator": annotator, "about": about,
+    }  # fmt: skip
     given = [name for name, values in beside.items() if values is not None]
     if isinstance(labels, Judgements):
         for name in given:
             raise ValueError(
-                "labels are Judgements, which have weights, preferences and annotators of their "
-                f"own: leave out the {name}s given beside them"
+                "labels are Judgements, which have weights, preferences, annotators and sets of "
+                f"their own: leave out the {'sets (about)' if name == 'about' else f'{name}s'} "
+                "given beside them"
             )
         features, statements, ids = _locate(pairs, labels, preprocessor, step)
     else:
         features, ends, ids = read_pairs(pairs, preprocessor, step)
         columns = _read_columns(labels, preference, len(ends))
         weight = read_weight(sample_weight, len(ends))
-        statements = Judgements.from_columns(ends, columns, weight, annotator)
+        if about is not None:
+            _check_length("about", len(np.atleast_1d(about)), len(ends))
+        statements = Judgements.from_columns(ends, columns, weight, annotator, about=about)
     if ids is not None:
         ids = ids.astype(np.str_)
+    fields: Any = {"step": step, "ids": ids, "scales": scales}
     if labelled is None:
-        if positive is not None:
+        named = resolve_classes(classes, statements, None, positive)
+        if named is not None:
+            statements, fields["classes"] = statements.of_classes(named), named
+        elif positive is not None:
             raise ValueError("positive is a class of labelled, which is not given")
-        return Table.of(features, statements, step=step, ids=ids, scales=scales)
+        return Table.of(features, statements, **fields)
     if not isinstance(labelled, (tuple, list)) or len(labelled) != 2:
         raise ValueError("labelled must be (X, y): instances and their classes")
     x, y = labelled
@@ -272,17 +285,55 @@ def read_table(
             f"labelled instances have shape {instances.shape[1:]} each, and those of the "
             f"pairs {features.shape[1:]}"
         )
-    classes, is_positive = read_classes(y, len(instances), positive)
+    labels = read_classes(y, len(instances))
+    named = resolve_classes(classes, statements, labels, positive)
     rows = np.arange(len(features), len(features) + len(instances))
-    known = Judgements.about_items("label", rows, is_positive)
+    if named is None:
+        named = two_classes("labelled classes", labels, positive)
+        known = Judgements.about_items("label", rows, labels == named[1])
+    else:
+        sets = [join_set([str(whole_number(value))]) for value in labels]
+        known = Judgements.about_items("label", rows, np.ones(len(rows)), about=sets)
+        known, statements = known.of_classes(named), statements.of_classes(named)
     if ids is not None:
         x = x.ids if is_item_table(x) else x
         one_each = np.asarray(x) if np.ndim(x) == 1 else np.full(len(instances), "")
         names = [str(whole_number(one)) for one in one_each]
         ids = np.concatenate([ids, np.asarray(names).astype(np.str_)])
     features = np.concatenate([features, instances])
-    fields: Any = {"classes": classes, "step": step, "ids": ids, "scales": scales}
-    return Table.of(features, statements, known, **fields)
+    return Table.of(features, statements, known, **fields | {"ids": ids, "classes": named})
+
+
+def resolve_classes(
+    classes: Any, statements: Judgements, labels: NDArray[Any] | None, positive: Any = None
+) -> NDArray[Any] | None:
+    """The classes of a task, of two the positive one last; None for two that no set names.
+
+    ``classes`` are names, the number of classes, or None for those that statements and labels name.
+    """
+    found = np.empty(0, np.str_) if labels is None else np.unique(labels)
+    as_given = {str(whole_number(value)): value for value in found.tolist()}
+    names = sorted({*names_in(statements.about), *as_given})
+    if classes is None:
+        if statements.about is None and len(found) <= 2:
+            return None
+        if len(names) == 1:
+            names = [f"not {names[0]}", *names]
+        known = len(names) == len(found)
+    elif np.ndim(classes) == 0:
+        if len(names) > classes:
+            raise ValueError(f"classes is {classes}, and {len(names)} are named: {names[:10]}")
+        names += groups(classes - len(names))
+        known = len(names) == len(found)
+    else:
+        known, found = True, np.asarray(classes)
+    chosen = found if known else np.array(names)
+    if positive is None:
+        return chosen if len(chosen) else None
+    last = chosen.astype(np.str_) == str(positive)
+    if len(chosen) != 2 or not last.any():
+        raise ValueError(f"positive is one of two classes; got {positive!r} of {chosen.tolist()}")
+    return chosen[np.argsort(last, kind="stable")]
 
 
 def names_judgements(values: Any) -> bool:
@@ -414,8 +465,8 @@ def read_weight(sample_weight: Any, n: int) -> Floats:
     return weight
 
 
-def read_classes(y: Any, n: int, positive: Any = None) -> tuple[NDArray[Any], Mask]:
-    """The two classes, the positive one last, and which instances are positive."""
+def read_classes(y: Any, n: int) -> NDArray[Any]:
+    """The classes of labelled instances."""
     array = np.asarray(y)
     if array.shape != (n,):
         raise ValueError(
@@ -423,8 +474,7 @@ def read_classes(y: Any, n: int, positive: Any = None) -> tuple[NDArray[Any], Ma
         )
     for row in first_rows(np.array([whole_number(value) == "" for value in array], bool)):
         raise ValueError(f"labelled classes are missing in row {row}")
-    classes = two_classes("labelled classes", array, positive)
-    return classes, array == classes[1]
+    return array
 
 
 def _check_length(name: str, length: int, n: int) -> None:

@@ -7,6 +7,8 @@ calibrated. A few labelled items remove that assumption. The classifier must not
 on the pairs. How often the intervals hold is measured by ``bench/speed/coverage.py``.
 """
 
+from pairlearn.evaluation.classes import ClassAccuracy as ClassAccuracy
+from pairlearn.evaluation.classes import estimate_class_accuracy as estimate_class_accuracy
 from pairlearn.evaluation.curves import CalibrationCurve as CalibrationCurve
 from pairlearn.evaluation.curves import RocCurve as RocCurve
 from pairlearn.evaluation.curves import ThresholdChoice as ThresholdChoice

@@ -27,6 +27,8 @@ from pairlearn.io.cells import Cells, convert, id_cells
 from pairlearn.io.items import ItemTable
 from pairlearn.io.sources import Source, missing_column, open_source
 from pairlearn.judgements import Judgements, kinds
+from pairlearn.judgements.sets import join_set
+from pairlearn.judgements.table import classes_in_labels, read_about
 
 PathLike: TypeAlias = str | os.PathLike[str]
 USUAL = 3
@@ -47,6 +49,10 @@ def read_pairs(
     is 1) and ``annotator``. Empty cells, and words such as NA, are missing judgements. A row with
     an empty ``right`` is about one item, such as its ``label`` (``positive``, ``negative``); in
     rows about pairs such a column is ignored. So are other columns, unless they seem misspelt.
+    With more than two classes a column ``about`` has the class, or the set of classes as in
+    ``cat|dog``, that a row is about; it is empty where a similarity says "the same class at all".
+    A column ``q`` beside it has the probability with which that set was chosen (empty is 1), and
+    ``label`` may have the name of a class.
 
     Ids are kept as they are, spaces included. In CSV they are integers if all of them are, in their
     plain form (``7``, not ``007``) and within 64 bits; otherwise all are text.
@@ -88,11 +94,19 @@ def read_pairs(
     with locate_errors(source.place):
         ids, ends = _number_items(cells["left"], cells["right"], typed=source.typed)
         columns, alone = {}, ends[:, 1] < 0
+        about = q = None
+        if "about" in cells:
+            about = source.column("about", "text", cells["about"], empty=True)
+            q = source.column("q", "number", cells["q"]) if "q" in cells else None
+            about, q = read_about(about, q)
         for name, column in kinds.columns().items():
             # Beside pairs, a column about one item may hold anything.
             if name in cells and (alone.any() or name not in kinds.columns_of(single=True)):
                 kind: Cells = "word" if column.words else "number"
-                columns[name] = column.read(source.column(name, kind, cells[name]))
+                values = source.column(name, kind, cells[name])
+                if name == "label" and about is not None:
+                    values, about = classes_in_labels(values, about)
+                columns[name] = column.read(values)
         if (alone & np.isnan([*columns.values()]).all(0)).any():
             _refuse_misspelt(source, kinds.columns_of(single=True))
         others: dict[str, Cells] = {"weight": "number", "annotator": "text"}
@@ -101,7 +115,8 @@ def read_pairs(
             for name, kind in others.items()
         )
         scales = {"similarity": similarity_scale, "difference": difference_scale}
-        return Judgements.checked(ends, columns, weight, annotator, ids, noisy=noisy, scales=scales)
+        beside = (weight, annotator, ids, about, q)
+        return Judgements.checked(ends, columns, *beside, noisy=noisy, scales=scales)
 
 
 def _number_items(left: Any, right: Any, *, typed: bool) -> tuple[NDArray[Any], Indices]:
@@ -142,12 +157,13 @@ def _find_columns(source: Source) -> list[str]:
         _refuse_misspelt(source, single)  # beside pairs, columns like these may be anything
         usual = ", ".join(map(repr, about_pairs[:USUAL]))
         raise missing_column(source, f"no column of judgements ({usual})")
+    others += ["about", "q"] if "about" in source.names else []
     return [name for name in [*others, *kinds.columns()] if name in source.names]
 
 
 def _refuse_misspelt(source: Source, known: Sequence[str]) -> None:
     """TableError for a column of a file that is nearly one of the known names, or its beginning."""
-    taken = {"left", "right", "weight", "annotator", *kinds.columns()}
+    taken = {*kinds.RESERVED, *kinds.columns()}
     for name in source.names:
         lower = name.lower()
         near = difflib.get_close_matches(lower, known, n=1, cutoff=0.8)
@@ -171,6 +187,13 @@ def read_labelled(
     Returns statements of kind "label" about the items, and the two classes, the positive one last.
     Classes are two words, or two whole numbers, the larger of which is positive by default.
     """
+    rows, labels = read_classes(path, items)
+    classes = two_classes(f"{path}: the classes", labels, positive)
+    return Judgements.about_items("label", rows, labels == classes[1], ids=items.ids), classes
+
+
+def read_classes(path: Path, items: ItemTable) -> tuple[Indices, NDArray[Any]]:
+    """Read the columns ``id`` and ``class``: rows of the items, and their classes."""
     source = open_source(path, "labelled items", "id", "class")
     ids, labels = source.read({"id": "id", "class": "id"}).values()
     with locate_errors(source.place):
@@ -178,8 +201,13 @@ def read_labelled(
     rows = find_rows(ids, items.ids)
     for row in first_rows(rows < 0):
         raise TableError(f"{source.place(row)}: {unknown_id('id', ids[row].item(), items.ids)}")
-    classes = two_classes(f"{path}: the classes", labels, positive)
-    return Judgements.about_items("label", rows, labels == classes[1], ids=items.ids), classes
+    return rows, labels
+
+
+def named_classes(rows: Indices, labels: NDArray[Any], items: ItemTable) -> Judgements:
+    """Statements that items are of classes with these names."""
+    sets = [join_set([str(name)]) for name in labels]
+    return Judgements.about_items("label", rows, np.ones(len(rows)), ids=items.ids, about=sets)
 
 
 def read_groups(path: Path, items: Path) -> Judgements:

@@ -4,5 +4,6 @@
 rows is a statement of one of the `kinds`.
 """
 
+from pairlearn.judgements.sets import propose_sets as propose_sets
 from pairlearn.judgements.table import Judgements as Judgements
 from pairlearn.judgements.table import check_ends as check_ends

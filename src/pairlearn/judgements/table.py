@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.columns import (
+    MISSING_WORDS,
     Floats,
     Ids,
     Indices,
@@ -29,6 +30,7 @@ from pairlearn.columns import (
     quote,
     unify_ids,
     unknown_id,
+    whole_number,
 )
 from pairlearn.judgements.kinds import (
     KINDS,
@@ -42,10 +44,21 @@ from pairlearn.judgements.kinds import (
 )
 from pairlearn.judgements.kinds import columns as known_columns
 from pairlearn.judgements.scales import Scale
+from pairlearn.judgements.sets import (
+    Sets,
+    check_classes,
+    join_set,
+    members_of,
+    names_in,
+    read_sets,
+)
 from pairlearn.labels import PairLabels
 from pairlearn.randomness import permutation, stream
 
 __all__ = ["Judgements"]
+
+OF_ROWS = ("ends", "kind", "values", "weight", "annotator", "about", "q")
+"""The columns of a table, in which every statement has a value."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +79,13 @@ class Judgements:
         Who made each statement, as text.
     ids : array of shape (m,), optional
         Names of the items that `ends` refer to, integers or text.
+    about : array of shape (n,), optional
+        The set of classes that each statement is about, as text such as "cat" or "cat|dog"; ""
+        where it names none, as a similarity that says "the same class at all".
+    q : array of shape (n,), optional
+        The probability with which that set was chosen to be asked about; 1 by default.
+    classes : tuple of str, optional
+        Names of all classes, if there are more than two; see `of_classes`.
 
     See Also
     --------
@@ -85,18 +105,19 @@ class Judgements:
     weight: Floats | Any = None
     annotator: NDArray[np.str_] | None = None
     ids: Ids | None = None
+    about: Sets | None = None
+    q: Floats | None = None
+    classes: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         n = len(self.ends)
         if self.weight is None:
             object.__setattr__(self, "weight", np.ones(n))
-        shapes = {"ends": (n, 2), "kind": (n,), "values": (n, 2), "weight": (n,)}
-        if self.annotator is not None:
-            shapes["annotator"] = (n,)
-        for name, shape in shapes.items():
-            actual = np.shape(getattr(self, name))
-            if actual != shape:
-                raise ValueError(f"{name} must have shape {shape}; got {actual}")
+        for name in OF_ROWS:
+            shape = (n, 2) if name in ("ends", "values") else (n,)
+            column = getattr(self, name)
+            if column is not None and np.shape(column) != shape:
+                raise ValueError(f"{name} must have shape {shape}; got {np.shape(column)}")
 
     @classmethod
     def from_columns(
@@ -106,6 +127,9 @@ class Judgements:
         weight: Any = None,
         annotator: Any = None,
         ids: Any = None,
+        *,
+        about: Any = None,
+        q: Any = None,
     ) -> Judgements:
         """Make statements from the columns of a table, NaN where nothing is stated.
 
@@ -122,6 +146,8 @@ class Judgements:
         weight, annotator : array of shape (m,), optional
         ids : array, optional
             Names of the items.
+        about, q : array of shape (m,), optional
+            The set of classes that the row is about, and with which probability it was chosen.
 
         Examples
         --------
@@ -133,11 +159,19 @@ class Judgements:
         ends = np.asarray(ends, np.int64)
         weight = None if weight is None else np.asarray(weight, np.float64)
         annotator = None if annotator is None else np.asarray(annotator)
-        return cls._from_numbers(ends, read_columns(columns), weight, annotator, ids)
+        beside = (weight, annotator, ids, *read_about(about, q))
+        return cls._from_numbers(ends, read_columns(columns), *beside)
 
     @classmethod
     def _from_numbers(
-        cls, ends: Indices, numbers: Mapping[str, Floats], weight: Any, annotator: Any, ids: Any
+        cls,
+        ends: Indices,
+        numbers: Mapping[str, Floats],
+        weight: Any,
+        annotator: Any,
+        ids: Any,
+        about: Any = None,
+        q: Any = None,
     ) -> Judgements:
         """Make statements from columns of numbers that were checked before."""
         parts, order = [], []
@@ -146,7 +180,7 @@ class Judgements:
             check_ends(ends, kinds)
             rows = kinds >= 0
             if rows.any():
-                part = cls(ends, kinds, values, weight, annotator, ids)
+                part = cls(ends, kinds, values, weight, annotator, ids, about, q)
                 parts.append(part if rows.all() else part[rows])  # no copies of large tables
                 order.append(np.flatnonzero(rows))
         if not parts:
@@ -204,18 +238,23 @@ class Judgements:
                 whole = np.char.isdecimal(np.char.lstrip(text, "-")).all()
                 right = text.astype(np.int64) if whole else text
             left, right = unify_ids([left, right])
+            if given.get("about") is not None and given.get("label") is not None:
+                given["label"], given["about"] = classes_in_labels(given["label"], given["about"])
             columns = {n: known[n].read(given[n]) for n in known if given.get(n) is not None}
             weight, annotator = given.get("weight"), given.get("annotator")
             weight = None if weight is None else Column("weight", 0, np.inf).read(weight)
             annotator = None if annotator is None else as_text("annotator", annotator)
+            about, q = read_about(given.get("about"), given.get("q"))
             named = {"right": right, **columns, "weight": weight, "annotator": annotator}
+            named |= {"about": about, "q": q}
             for name, column in named.items():
                 if column is not None and len(column) != len(left):
                     raise TableError(f"{name} has {len(column)} rows and left has {len(left)}")
             ids, ends = np.unique([left, np.where(single, left, right)], return_inverse=True)
             ends = np.where(single & [[False], [True]], -1, ends.reshape(2, -1)).T
             scales = {"similarity": similarity_scale, "difference": difference_scale}
-            return cls.checked(ends, columns, weight, annotator, ids, noisy=noisy, scales=scales)
+            beside = (weight, annotator, ids, about, q)
+            return cls.checked(ends, columns, *beside, noisy=noisy, scales=scales)
 
     @classmethod
     def checked(
@@ -225,6 +264,8 @@ class Judgements:
         weight: Any,
         annotator: Any,
         ids: Any,
+        about: Sets | None = None,
+        q: Floats | None = None,
         *,
         noisy: bool = False,
         scales: Mapping[str, Any] = MappingProxyType({}),
@@ -246,13 +287,20 @@ class Judgements:
         if problems:
             raise RowError.listing(problems)
         try:
-            return cls._from_numbers(ends, columns, weight, annotator, ids)
+            return cls._from_numbers(ends, columns, weight, annotator, ids, about, q)
         except ValueError as error:
             raise RowError(None, str(error)) from None
 
     @classmethod
     def from_pairs(
-        cls, items: Any, labels: Any, annotator: Any = None, weight: Any = None
+        cls,
+        items: Any,
+        labels: Any,
+        annotator: Any = None,
+        weight: Any = None,
+        *,
+        about: Any = None,
+        q: Any = None,
     ) -> Judgements:
         """Make statements from the similarities and differences of pairs.
 
@@ -264,6 +312,8 @@ class Judgements:
             Similarity and difference, NaN where not given.
         annotator, weight : array of shape (n,), optional
             Who judged each pair, and how much it counts.
+        about, q : array of shape (n,), optional
+            The set of classes that each row is about, and with which probability it was chosen.
         """
         ends = np.asarray(items)
         if ends.ndim != 2 or ends.shape[1] != 2 or ends.dtype.kind not in "iu":
@@ -281,11 +331,18 @@ class Judgements:
         for row in first_rows(np.isnan(values).all(1)):
             raise ValueError(f"labels have no judgement in row {row}: drop it")
         columns = {"similarity": values[:, 0], "difference": values[:, 1]}
-        return cls.from_columns(ends, columns, weight, annotator)
+        return cls.from_columns(ends, columns, weight, annotator, about=about, q=q)
 
     @classmethod
     def about_items(
-        cls, name: str, items: Any, values: Any, weight: Any = None, ids: Any = None
+        cls,
+        name: str,
+        items: Any,
+        values: Any,
+        weight: Any = None,
+        ids: Any = None,
+        *,
+        about: Any = None,
     ) -> Judgements:
         """Make statements of one kind about single items.
 
@@ -309,6 +366,7 @@ class Judgements:
             values if values.ndim == 2 else np.stack([values, np.zeros_like(values)], 1),
             None if weight is None else np.asarray(weight, np.float64),
             ids=ids,
+            about=read_about(about, None)[0],
         )
 
     @classmethod
@@ -354,7 +412,7 @@ class Judgements:
 
     @classmethod
     def concatenate(cls, parts: Sequence[Judgements]) -> Judgements:
-        """Concatenate tables about the same items; an unknown annotator becomes ""."""
+        """Concatenate tables about the same items; an unknown annotator or set becomes ""."""
         if not parts:
             raise ValueError("parts is empty: give at least one table")
         if len(parts) == 1:
@@ -370,11 +428,17 @@ class Judgements:
         columns: dict[str, Any] = {
             name: np.concatenate([getattr(part, name) for part in parts]) for name in names
         }
-        if any(part.annotator is not None for part in parts):
-            columns["annotator"] = np.concatenate(
-                [np.full(len(p), "") if p.annotator is None else p.annotator for p in parts]
-            )
-        return cls(**columns, ids=named[0] if named else None)
+        for name, empty in (("annotator", ""), ("about", ""), ("q", 1.0)):
+            given = [getattr(part, name) for part in parts]
+            if any(column is not None for column in given):
+                columns[name] = np.concatenate(
+                    [
+                        np.full(len(p), empty) if c is None else c
+                        for p, c in zip(parts, given, strict=True)
+                    ]
+                )
+        classes = next((part.classes for part in parts if part.classes is not None), None)
+        return cls(**columns, ids=named[0] if named else None, classes=classes)
 
     def __len__(self) -> int:
         return len(self.ends)
@@ -382,9 +446,8 @@ class Judgements:
     def __getitem__(self, rows: Any) -> Judgements:
         if isinstance(rows, (int, np.integer)):
             rows = [rows]
-        annotator = None if self.annotator is None else self.annotator[rows]
-        columns = self.ends[rows], self.kind[rows], self.values[rows], self.weight[rows]
-        return Judgements(*columns, annotator, self.ids)
+        given = {name: getattr(self, name) for name in OF_ROWS}
+        return replace(self, **{k: v[rows] for k, v in given.items() if v is not None})
 
     def __eq__(self, other: object) -> bool:
         """Whether both make the same statements about items of the same names, in order."""
@@ -402,7 +465,62 @@ class Judgements:
     def _comparable(self) -> list[NDArray[Any]]:
         items = [self.ends] if self.ids is None else [self.left, self.right]
         annotator = np.full(len(self), "") if self.annotator is None else self.annotator
-        return [*items, self.kind, self.values, self.weight, annotator]
+        q = np.ones(len(self)) if self.q is None else self.q
+        return [*items, self.kind, self.values, self.weight, annotator, self.sets, q]
+
+    @property
+    def sets(self) -> Sets:
+        """The set of classes that each row is about, "" for none."""
+        return np.full(len(self), "") if self.about is None else self.about
+
+    @property
+    def inverse_q(self) -> Floats:
+        """Weight of each row, divided by the probability with which its set was chosen."""
+        return np.asarray(self.weight if self.q is None else self.weight / self.q)
+
+    def members(self) -> Mask:
+        """Mask (n, K) of the classes that each row is about; none for "the same class at all"."""
+        return members_of(self.sets, self.classes or ())
+
+    def of_classes(self, classes: Sequence[Any] | NDArray[Any] | None = None) -> Judgements:
+        """The table for a task with these classes, by default those that it names.
+
+        With one name that class is set against the rest, "not NAME"; with two, the last class is
+        the positive one, and a statement about the other becomes one about it: then there are no
+        sets any more. ValueError for a statement that says nothing about such classes.
+
+        Examples
+        --------
+        >>> labels, about = [[0.9, 0.1], [0.2, -0.5]], ["cat", "dog"]
+        >>> table = Judgements.from_pairs([[0, 1], [1, 2]], labels, about=about)
+        >>> table.of_classes().v.tolist(), table.of_classes(["cat", "dog", "cow"]).classes
+        ([-0.1, -0.5], ('cat', 'dog', 'cow'))
+        """
+        found = names_in(self.about)
+        if classes is None:
+            classes = (f"not {found[0]}", *found) if len(found) == 1 else found
+            if not classes:
+                return self
+        names = check_classes(classes)
+        if len(names) == 2 and self.about is None:
+            return self
+        with locate_errors(lambda row: f"row {row}"):
+            masks = members_of(self.sets, names)
+            named = masks.any(1)
+            if len(names) == 2:
+                values, other = self.values.copy(), masks[:, 0]
+                for number in np.unique(self.kind[other]):
+                    rows = other & (self.kind == number)
+                    values[rows] = KINDS[number].complement(values[rows])
+                return replace(self, values=values, about=None, q=None, classes=None)
+            for row in first_rows(~named & ~self._of_kinds(lambda kind: kind.about_all)):
+                known = KINDS[self.kind[row]]
+                raise RowError(
+                    row,
+                    f"a {known.singular or known.name} is about a class, or a set of classes, where"
+                    f" there are {len(names)}: name it in the column about",
+                )
+        return replace(self, classes=names)
 
     @property
     def left(self) -> Ids:
@@ -554,8 +672,9 @@ class Judgements:
             group[codes] = number
         same = (self.ends[1:] == self.ends[:-1]).all(1) & (self.weight[1:] == self.weight[:-1])
         same &= group[self.kind[1:]] > group[self.kind[:-1]]
-        if self.annotator is not None:
-            same &= self.annotator[1:] == self.annotator[:-1]
+        for column in (self.annotator, self.about, self.q):
+            if column is not None:
+                same &= column[1:] == column[:-1]
         return np.cumsum(np.append(False, ~same)[: len(self)])
 
     def columns(self) -> dict[str, NDArray[Any]]:
@@ -569,9 +688,10 @@ class Judgements:
                 columns[name][row[filled]] = self.values[filled, column.place]
         if (self.weight != 1).any():
             columns["weight"] = self.weight[firsts]
-        return (
-            columns if self.annotator is None else columns | {"annotator": self.annotator[firsts]}
-        )
+        for name in ("annotator", "about", "q"):
+            if (column := getattr(self, name)) is not None:
+                columns[name] = column[firsts]
+        return columns
 
     def scaled(self, factor: float) -> Judgements:
         """The same rows with weights multiplied by a factor."""
@@ -586,9 +706,9 @@ class Judgements:
     def packed(self, seed: int) -> Judgements:
         """Rows for training, with two statements about single items in one row.
 
-        Two statements of the same kind and weight share a row, in random order, with the second
-        value as v. An odd one out is paired with itself at half the weight, and so are statements
-        with two values.
+        Two statements of the same kind, weight and set of classes share a row, in random order,
+        with the second value as v. An odd one out is paired with itself at half the weight, and so
+        are statements with two values.
 
         Examples
         --------
@@ -602,7 +722,8 @@ class Judgements:
         parts = [self[~single]] if not single.all() else []
         with_u, with_both = self[single & ~self.joint], self[single & self.joint]
         parts += [with_both.doubled()] if len(with_both) else []
-        keys = np.stack([with_u.kind.astype(np.float64), with_u.weight], 1)
+        sets = np.unique(with_u.sets, return_inverse=True)[1].reshape(-1)
+        keys = np.stack([with_u.kind.astype(np.float64), with_u.weight, sets], 1)
         groups, group_of = np.unique(keys, axis=0, return_inverse=True)
         for number in range(len(groups)):
             group = with_u[group_of.ravel() == number]
@@ -611,8 +732,8 @@ class Judgements:
             rows = np.concatenate([order, order[len(order) - odd :]]).reshape(-1, 2)
             weight = group.weight[rows[:, 0]]
             weight[len(weight) - odd :] /= 2
-            kind = group.kind[rows[:, 0]]
-            parts.append(Judgements(group.ends[rows, 0], kind, group.u[rows], weight, ids=self.ids))
+            first = replace(group[rows[:, 0]], annotator=None, weight=weight)
+            parts.append(replace(first, ends=group.ends[rows, 0], values=group.u[rows]))
         return Judgements.concatenate(parts)
 
     def doubled(self) -> Judgements:
@@ -626,12 +747,35 @@ class Judgements:
         ends, values, with_u = self.ends.copy(), self.values.copy(), single & ~self.joint
         ends[single, 1], values[with_u, 1] = ends[single, 0], values[with_u, 0]
         weight = np.where(single, self.weight / 2, self.weight)
-        return Judgements(ends, self.kind, values, weight, self.annotator, self.ids)
+        return replace(self, ends=ends, values=values, weight=weight)
 
     def weight_columns(self, names: Sequence[str]) -> list[Floats]:
         """For each kind the weights of its rows, zero for others; all together have mean one."""
         scale = len(self) / self.weight.sum()
         return [np.where(self.of(name), self.weight * scale, 0.0) for name in names]
+
+
+def read_about(about: Any, q: Any) -> tuple[Sets | None, Floats | None]:
+    """The columns `about` and `q`, checked; an empty q is 1."""
+    chosen = None
+    if q is not None:
+        chosen = np.nan_to_num(Column("q", 0, 1).read(q), nan=1.0)
+        for row in first_rows(~((chosen > 0) & (chosen <= 1))):
+            raise RowError(row, f"q is {chosen[row]:g}; probabilities of a choice lie in (0, 1]")
+    return None if about is None else read_sets(about), chosen
+
+
+def classes_in_labels(label: Any, about: Any) -> tuple[Any, Any]:
+    """Labels with the name of a class, as labels "positive" about it; and the sets of classes.
+
+    A cell that is neither a word for a label nor empty is such a name, if `about` is empty.
+    """
+    cells = np.array(["" if v is None or v != v else str(whole_number(v)) for v in label], np.str_)
+    sets = as_text("about", about)
+    words = known_columns()["label"].words
+    named = ~np.isin(np.char.lower(cells), ["", *words, *MISSING_WORDS]) & (sets == "")
+    names = np.array([join_set([cell]) for cell in cells.tolist()] or [""], np.str_)[: len(cells)]
+    return np.where(named, "positive", cells), np.where(named, names, sets)
 
 
 def check_ends(ends: Indices, kinds: NDArray[np.int8]) -> None:

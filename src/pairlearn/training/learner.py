@@ -26,7 +26,7 @@ from pairlearn.models import CONVOLUTIONAL, make_model
 from pairlearn.randomness import permutation, stream
 from pairlearn.training.checkpoint import Arrays
 from pairlearn.training.devices import Precision, choose_device, features_on, set_precision
-from pairlearn.training.objective import Objective
+from pairlearn.training.objective import Objective, members_of
 from pairlearn.training.ranks import Ranks, current_ranks, norms_over_ranks
 
 EVALUATION_ROWS = 2048  # activations of more rows do not fit a CPU's cache
@@ -69,6 +69,8 @@ class Learner:
         Whole epochs, and steps of the current one.
     values : Tensor of shape (2, n)
         Values u and v of the rows.
+    members : Tensor of shape (K, n) or None
+        The sets of classes that the rows are about; None with two classes.
     """
 
     def __init__(
@@ -100,16 +102,20 @@ class Learner:
         self.ends = torch.from_numpy(np.ascontiguousarray(rows.ends.T)).to(self.device)
         values = torch.from_numpy(np.ascontiguousarray(rows.values.T))
         self.values = values.to(self.device, self.dtype)
+        self.members = members_of(rows, self.device)
         names = self.objective.kinds
         uniform = len(names) == 1 and bool((rows.weight == rows.weight[0]).all())
-        columns = np.ones((1, len(rows))) if uniform else np.stack(rows.weight_columns(names))
+        uniform &= not self.objective.classes
+        columns = np.ones((1, len(rows))) if uniform else self.objective.weight_columns(rows)
         weights = torch.from_numpy(columns).to(self.device, self.dtype)
         self.weights = weights[0] if uniform else weights
 
     def _put_module(self, model: str | nn.Module) -> None:
         """Put the module on the device, and connect it with those of other ranks."""
         shape, seed = tuple(self.features.shape[1:]), self.recipe.seed
-        module = make_model(model, shape, seed) if isinstance(model, str) else model
+        classes = self.rows.classes
+        outputs = 1 if classes is None else len(classes)
+        module = make_model(model, shape, seed, outputs) if isinstance(model, str) else model
         module = module.to(self.device, self.dtype)
         if len(shape) == 3:  # the fastest layout for convolutions
             module = module.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
@@ -139,12 +145,12 @@ class Learner:
         self.module.train()
         steps = -(-len(self.rows) // self.batch_size)
         with norms_over_ranks(self.module, self.ranks) as norms:
-            for ends, values, share in self._batches():
+            for ends, values, share, members in self._batches():
                 for norm in norms:
                     norm.row_weight = (share if share.ndim == 1 else share.sum(0)).sign().repeat(2)
                 left, right = self.outputs(self.trained, ends.flatten()).chunk(2)
                 risk = self.objective(
-                    left, right, values[0], values[1], share, total=self.ranks.sum
+                    left, right, values[0], values[1], share, total=self.ranks.sum, members=members
                 )
                 self.adam.zero_grad()
                 risk.backward()  # type: ignore[no-untyped-call]
@@ -158,34 +164,37 @@ class Learner:
         self.epoch, self.steps_done = self.epoch + 1, 0
         return mean
 
-    def _batches(self) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-        """Ends (2, B), values (2, B) and shares of this rank's rows, for each step left to do."""
+    def _batches(self) -> Iterator[tuple[Tensor, Tensor, Tensor, Tensor | None]]:
+        """Ends (2, B), values (2, B), shares and sets of this rank's rows, for each step to do."""
         rng = stream(self.recipe.seed, "batches", self.epoch)
         order = torch.from_numpy(permutation(rng, len(self.rows))).to(self.device)
-        whole = [t[..., order] for t in (self.ends, self.values, self.weights)]
+        columns = [self.ends, self.values, self.weights]
+        columns += [] if self.members is None else [self.members]
+        whole = [t[..., order] for t in columns]
         size = self.batch_size
         for start in range(self.steps_done * size, len(order), size):
             count = min(size, len(order) - start)
             part = self.ranks.part(count)
             # Every rank takes part in every sum: one without rows takes a row of share zero.
             first, rows = start + part.start, max(part.stop - part.start, 1)
-            ends, values, weights = (t[..., first % len(order) :][..., :rows] for t in whole)
-            yield ends, values, weights * ((part.stop > part.start) / count)
+            taken = [t[..., first % len(order) :][..., :rows] for t in whole]
+            members = None if self.members is None else taken[3]
+            yield *taken[:2], taken[2] * ((part.stop > part.start) / count), members
 
     def outputs(self, module: nn.Module, rows: Tensor) -> Tensor:
-        """Outputs (t,) of a module for rows (t,) of the features."""
+        """Outputs (t,), or (t, K), of a module for rows (t,) of the features."""
         x = self.features.index_select(0, rows)
         x = x if x.is_floating_point() else x.to(self.dtype)
         if x.ndim == 4:
             x = x.contiguous(memory_format=torch.channels_last)
         if self.recipe.precision == "bf16":
             with torch.autocast(self.device.type, torch.bfloat16):
-                return in_full_precision(module(x)).reshape(-1)
-        return in_full_precision(module(x)).reshape(-1)
+                return in_full_precision(module(x)).reshape(len(x), -1).squeeze(-1)
+        return in_full_precision(module(x)).reshape(len(x), -1).squeeze(-1)
 
     @torch.no_grad()
     def logits(self, rows: Any) -> Tensor:
-        """Outputs (t,) for rows (t,) of the features, in evaluation mode."""
+        """Outputs (t,), or (t, K), for rows (t,) of the features, in evaluation mode."""
         self.module.eval()
         parts = torch.split(torch.as_tensor(rows, device=self.device), EVALUATION_ROWS)
         logits = torch.cat([self.outputs(self.module, part) for part in parts])
@@ -231,6 +240,7 @@ class Learner:
         for rows in (self.rows, *more):
             if rows is not None:
                 arrays += [rows.ends, rows.kind, rows.values, rows.weight]
+                arrays += [rows.members()] if rows.classes else []
         for array in arrays:
             digest.update(np.ascontiguousarray(array).data)
         return digest.hexdigest()

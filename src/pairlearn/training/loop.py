@@ -22,9 +22,11 @@ from pairlearn.columns import Floats
 from pairlearn.judgements import Judgements
 from pairlearn.judgements.kinds import Kind, kind
 from pairlearn.judgements.kinds.base import TINY
+from pairlearn.losses import log_odds
 from pairlearn.progress import Progress
 from pairlearn.training.checkpoint import Arrays, Checkpoint
 from pairlearn.training.learner import Learner
+from pairlearn.training.objective import members_of
 
 History = list[dict[str, float]]
 GUIDED = 0.25
@@ -224,6 +226,8 @@ class Completion(Callback):
                 if joint.joint:
                     rows = self.stated[at]
                     logits = learner.objective.sign * learner.logits(rows.ends.T.reshape(-1))
+                    if (members := members_of(rows, learner.device)) is not None:
+                        logits = log_odds(logits, members.T.repeat(2, 1))
                     shifts = completing_shifts(joint, logits, rows.values.T)
                     self.targets[:, at] = shifts.to(self.targets)
         learner.values.copy_(self.targets)

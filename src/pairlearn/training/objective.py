@@ -5,20 +5,26 @@ over the whole table: each kind's corrected risk, times its expected share of th
 every risk a kind is a table of coefficients (`pairlearn.judgements.kinds`), so that all kinds are
 one contraction of the moments of `pairlearn.risks.base`. Two priors may add KL(π ‖ mean p) of the
 batch: `held_prior` where no statement fixes the level, and `guiding_prior` in the first epochs.
+
+With K classes a model has K outputs z, and a statement about a set S of them is one of two classes
+at the log-odds λ_S(z) (`pairlearn.losses.log_odds`); "the same class at all" is P = Σ_k p_k p'_k.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Self
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from pairlearn.columns import Floats, first_rows
 from pairlearn.judgements import Judgements
 from pairlearn.judgements.kinds import kind
-from pairlearn.risks import BASIS, TERMS, Risk, contract, correct, pair_moments
+from pairlearn.losses import log_odds, log_same
+from pairlearn.risks import BASIS, TERMS, ClassRisk, Risk, contract, correct, pair_moments
 from pairlearn.risks.base import terms_used
 from pairlearn.training.ranks import ALONE
 
@@ -40,12 +46,12 @@ class Objective:
         Kinds of the rows.
     held_prior, guiding_prior : float, optional
         Class prior that mean(p) is held to where no statement fixes the level, and that it is
-        drawn to in the first epochs.
+        drawn to in the first epochs. With K classes the first one has K numbers.
 
     Attributes
     ----------
     tables : Tensor of shape (K, ..., k, 8, 3)
-        Coefficients of each kind.
+        Coefficients of each kind; of each kind and class for a `ClassRisk`.
     slopes : Tensor of shape (..., 1)
         Slopes of the corrections.
     completing : list of Tensor or None
@@ -61,11 +67,20 @@ class Objective:
         risk: Risk,
         kinds: Sequence[str] = ("both",),
         *,
-        held_prior: float | None = None,
+        held_prior: float | Sequence[float] | None = None,
         guiding_prior: float | None = None,
     ) -> None:
         self.kinds, self.loss, self.sign = tuple(kinds), risk.loss, 1
-        tables = [kind(name).table(risk) for name in self.kinds]
+        self.classes = len(risk.risks) if isinstance(risk, ClassRisk) else 0
+        tables = [
+            table
+            for name in self.kinds
+            for table in (
+                risk.tables_of(kind(name))
+                if isinstance(risk, ClassRisk)
+                else [kind(name).table(risk)]
+            )
+        ]
         shape = len(tables), max(map(len, tables)), len(TERMS), len(BASIS)
         self.tables = torch.zeros(shape, dtype=torch.float64)
         for whole, table in zip(self.tables, tables, strict=True):
@@ -90,36 +105,60 @@ class Objective:
         self.completing = [mask if mask is None else mask.to(device) for mask in self.completing]
         return self
 
+    def weight_columns(self, rows: Judgements) -> Floats:
+        """Weights (K, n) of rows in the risk of each kind; of each kind and class, divided by q."""
+        if not self.classes:
+            return np.stack(rows.weight_columns(self.kinds))
+        members = rows.members().T
+        for row in first_rows(members.sum(0) != 1):
+            raise ValueError(
+                f"row {row} is about {rows.sets[row] or 'all classes'}, and an affine risk reads "
+                "statements about one class each: use risk='likelihood', which reads all"
+            )
+        columns = replace(rows, weight=rows.inverse_q).weight_columns(self.kinds)
+        return np.concatenate([column * members for column in columns])
+
     def __call__(
-        self, left: Tensor, right: Tensor, u: Tensor, v: Tensor, share: Tensor, *, total: Total
+        self,
+        left: Tensor,
+        right: Tensor,
+        u: Tensor,
+        v: Tensor,
+        share: Tensor,
+        *,
+        total: Total,
+        members: Tensor | None = None,
     ) -> Tensor:
         """The loss that a step minimises.
 
         Parameters
         ----------
         left, right : Tensor of shape (..., B)
-            Log-odds of both items of each row.
+            Log-odds of both items of each row; with K classes outputs (B, K).
         u, v : Tensor of shape (..., B)
             Values of the rows.
         share : Tensor of shape (B,), or (K, ..., B) for each kind
             Shares of the rows in the batch; they sum to one over rows, kinds and ranks.
         total : callable
             Sum over the ranks that have parts of the batch.
+        members : Tensor of bool, shape (K, B), optional
+            The set of classes that each row is about, empty for "the same class at all".
         """
         # The value of a tensor on another device is not known here without waiting for it.
         idle = self.guidance.device.type == "cpu" and not self.guidance
-        return self._risks(left, right, u, v, share, total, guided=not idle)
+        return self._risks(left, right, u, v, share, total, guided=not idle, members=members)
 
     @torch.no_grad()
     def of(self, rows: Judgements, left: Tensor, right: Tensor) -> Tensor:
-        """The objective of other rows, without guidance, at the log-odds (n,) of their items."""
+        """The objective of other rows, without guidance, at log-odds (n,), or outputs (n, K)."""
         unknown = set(rows.kinds()) - set(self.kinds)
         if unknown:
             raise ValueError(f"the objective was made without rows of kind {sorted(unknown)}")
         u, v = torch.from_numpy(np.ascontiguousarray(rows.values.T)).to(left)
-        share = np.stack(rows.weight_columns(self.kinds)) / len(rows)
+        share = self.weight_columns(rows) / len(rows)
         shares = torch.from_numpy(share).to(left)
-        return self._risks(left, right, u, v, shares, ALONE.sum, guided=False)
+        members = members_of(rows, left.device)
+        return self._risks(left, right, u, v, shares, ALONE.sum, guided=False, members=members)
 
     def _risks(
         self,
@@ -131,12 +170,18 @@ class Objective:
         total: Total,
         *,
         guided: bool,
+        members: Tensor | None,
     ) -> Tensor:
+        outputs, same = (left, right), None
+        if members is not None:
+            left, right, same = at_sets(left, right, members, terms=self.terms)
         if self.sign < 0:
             left, right = -left, -right
         first, second = self._completed(left, right, u, v) if self.completing else (u, v)
         moments = total(
-            pair_moments(left, right, first, second, self.loss, terms=self.terms, share=share)
+            pair_moments(
+                left, right, first, second, self.loss, terms=self.terms, share=share, same=same
+            )
         )
         if moments.ndim == left.ndim + 1:  # all rows are of one kind and weight
             moments = moments.unsqueeze(0)
@@ -144,8 +189,13 @@ class Objective:
         guiding = self.guiding_prior if guided else None
         if self.held_prior is None and guiding is None:
             return risks
-        posterior = (torch.sigmoid(left) + torch.sigmoid(right)) / 2
         weight = share.sum(0) if share.ndim > left.ndim else share
+        if members is not None:
+            p = (outputs[0].softmax(-1) + outputs[1].softmax(-1)) / 2
+            means = total(weight @ p).clamp_min(1e-6)
+            assert self.held_prior is not None
+            return risks + (self.held_prior * torch.log(self.held_prior / means)).sum()
+        posterior = (torch.sigmoid(left) + torch.sigmoid(right)) / 2
         mean = total((posterior * weight).sum(-1))
         if self.held_prior is not None:
             risks = risks + divergence(self.held_prior, mean)
@@ -167,6 +217,33 @@ class Objective:
             first.append(u_of_kind.expand_as(left))
             second.append(v_of_kind.expand_as(left))
         return torch.stack(first), torch.stack(second)
+
+
+def members_of(rows: Judgements, device: torch.device) -> Tensor | None:
+    """The sets (K, n) of classes that rows are about; None with two classes."""
+    if rows.classes is None:
+        return None
+    return torch.from_numpy(np.ascontiguousarray(rows.members().T)).to(device)
+
+
+def at_sets(
+    left: Tensor, right: Tensor, members: Tensor, *, terms: int = len(TERMS)
+) -> tuple[Tensor, Tensor, Tensor | None]:
+    """Log-odds (B,) of sets (K, B) at both outputs (B, K), and the logarithms of `log_same`.
+
+    The latter are NaN for rows about a set, and None where there are no other rows or no terms for
+    them. Rows without a set have the log-odds of the first class, which nothing reads.
+    """
+    members = members.T
+    whole = ~members.any(-1)
+    first = torch.arange(members.shape[-1], device=members.device) == 0
+    members = members | (whole[:, None] & first)
+    ends = log_odds(left, members), log_odds(right, members)
+    if terms <= 4 or not bool(whole.any()):
+        return *ends, None
+    same = torch.full((2, len(whole)), torch.nan, dtype=ends[0].dtype, device=whole.device)
+    same[:, whole] = log_same(left[whole], right[whole])
+    return *ends, same[: terms - 4]
 
 
 def divergence(prior: Tensor, mean: Tensor) -> Tensor:

@@ -3,6 +3,8 @@
 Exchanging the classes does not change a similarity. Where similarities outweigh the rest of a
 table, as at a prior far from ½, training can settle on the side that the rest contradicts. If
 exchanging the classes of a trained model lowers its objective, training continues from there.
+With K classes "the same class at all" is the same for every order of the classes; training
+continues from the order that the statements about single classes fit best.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from pairlearn.training import loop
 from pairlearn.training.checkpoint import Checkpoint
 from pairlearn.training.devices import at_most_threads, useful_threads
 from pairlearn.training.learner import Learner, Recipe
-from pairlearn.training.objective import Objective
+from pairlearn.training.objective import Objective, members_of
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,7 @@ class Trained:
 
     ``sign`` is −1 where the module's outputs are the log-odds of the negative class, ``slope`` the
     best of the `slopes` on the held-out rows. ``outputs`` are those for all instances, where
-    training computed them.
+    training computed them. With K classes ``order`` (K,) is the output of each.
     """
 
     module: nn.Module
@@ -42,6 +44,7 @@ class Trained:
     sign: int = 1
     slope: float = 1.0
     outputs: Floats | None = None
+    order: tuple[int, ...] | None = None
 
 
 def train(
@@ -54,7 +57,7 @@ def train(
     held_out: Judgements | None = None,
     slopes: Sequence[float] = (1.0,),
     earliest: float = 0.0,
-    held_prior: float | None = None,
+    held_prior: float | Sequence[float] | None = None,
     guiding_prior: float | None = None,
     callbacks: Sequence[loop.Callback] = (),
     checkpoint: Checkpoint | None = None,
@@ -94,15 +97,57 @@ def train(
         return _run_epochs(learner, average, held_out, callbacks, checkpoint)
 
     first = run(checkpoint)
+    if rows.classes is not None:
+        order = _order(learner, rows)
+        first = replace(first, order=tuple(order))
+        if order == sorted(order):
+            return first
+        places = np.argsort(order).tolist()
+        learner.rows = replace(rows, classes=tuple(rows.classes[k] for k in places))
+        held_out = held_out and replace(held_out, classes=learner.rows.classes)
+        learner.members = members_of(learner.rows, learner.device)
+        learner.begin_again()
+        return _continued(first, run(checkpoint and checkpoint.after()))
     gain, first = _gain_when_exchanged(learner, features, rows[~rows.joint], first)
     if not (gain > 0 and _can_tell_sides(rows.kinds(), risk)):
         return first
     learner.objective.sign = -1
     learner.begin_again()
-    second = run(checkpoint and checkpoint.after())
+    return replace(_continued(first, run(checkpoint and checkpoint.after())), sign=-1)
+
+
+def _continued(first: Trained, second: Trained) -> Trained:
+    """A training that went on after a first one, with the history of both."""
     done = len(first.history)
     later = [row | {"epoch": row["epoch"] + done} for row in second.history]
-    return replace(second, epoch=second.epoch + done, history=first.history + later, sign=-1)
+    history = first.history + later
+    return replace(second, epoch=second.epoch + done, history=history, order=first.order)
+
+
+def _order(learner: Learner, rows: Judgements) -> list[int]:
+    """The output that fits the statements about each class best, each output for one class.
+
+    Where all statements are about sets, they have determined it.
+    """
+    from scipy.optimize import linear_sum_assignment
+
+    classes, members = rows.classes or (), rows.members()
+    costs = np.zeros((len(classes), len(classes)))
+    if members.any(1).all():
+        return list(range(len(classes)))
+    for k in range(len(classes)):
+        of_k = rows[members[:, k] & (members.sum(1) == 1) & ~rows.joint]
+        if not len(of_k):
+            continue
+        left, right = learner.logits(of_k.ends.T.reshape(-1)).chunk(2)
+        for j in range(len(classes)):
+            at = [k, j]
+            swapped = torch.arange(len(classes), device=left.device)
+            swapped[at] = swapped[at[::-1]]
+            risk = learner.objective.of(of_k, left[:, swapped], right[:, swapped])
+            costs[k, j] = float(risk) * of_k.weight.sum()
+    costs = np.array([[learner.ranks.agree(c, learner.device) for c in row] for row in costs])
+    return [int(k) for k in linear_sum_assignment(costs)[1]]
 
 
 def bind_risk(risk: Risk, rows: Judgements) -> tuple[Risk, Judgements]:
@@ -185,7 +230,7 @@ def _run_epochs(
 
 
 def module_logits(module: nn.Module, features: NDArray[np.float32]) -> Floats:
-    """Outputs of a module for instances, a chunk at a time, in float64."""
+    """Outputs (n,), or (n, K), of a module for instances, a chunk at a time, in float64."""
     parameter = next(module.parameters(), torch.zeros(()))
     rows = 8192 if parameter.is_cuda else 1024  # activations of more do not fit a CPU's cache
     parts = []
@@ -195,6 +240,7 @@ def module_logits(module: nn.Module, features: NDArray[np.float32]) -> Floats:
     with torch.inference_mode():
         for start in range(0, len(features), rows):
             x = torch.from_numpy(features[start : start + rows]).to(parameter)
-            parts.append(module(x).reshape(len(x)).double().cpu().numpy())
+            outputs = module(x).reshape(len(x), -1).squeeze(-1)
+            parts.append(outputs.double().cpu().numpy())
     torch.backends.cudnn.benchmark = benchmark
     return np.concatenate(parts)

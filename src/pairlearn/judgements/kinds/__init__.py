@@ -41,7 +41,7 @@ KINDS: list[Kind] = [
 ]
 
 
-RESERVED = {"left", "right", "weight", "annotator", "about"}
+RESERVED = {"left", "right", "weight", "annotator", "about", "q"}
 """Names of the other columns of a file, which no value can have."""
 
 

@@ -177,6 +177,11 @@ class Kind:
         What `fixes` returns, whether or not the prior is known.
     shared : int
         How many consecutive statements of an annotator are about the same x.
+    opposite : tuple of int
+        What makes statements about a class those about the other classes: the factors of u and v,
+        and what is added to u. By default u is a probability, of which it makes 1 − u.
+    about_all : bool
+        Whether it may be about no set of classes: "the same class at all", or an item of any class.
     """
 
     name: ClassVar[str]
@@ -191,6 +196,8 @@ class Kind:
     joint: ClassVar[bool] = False
     settles: ClassVar[frozenset[str]] = frozenset({"level", "side"})
     shared: ClassVar[int] = 1
+    opposite: ClassVar[tuple[int, int, int]] = (-1, 1, 1)
+    about_all: ClassVar[bool] = False
 
     @property
     def named(self) -> list[str]:
@@ -234,6 +241,11 @@ class Kind:
     def reading(self, u: Floats, v: Floats, prior: float) -> tuple[Floats, Floats]:
         """What the sibling risks read: shares of positives in the populations of x and x'."""
         raise TypeError(f"kind {self.name!r} does not say what populations its items are from")
+
+    def complement(self, values: Floats) -> Floats:
+        """Values (n, 2) of the same statements about the other classes."""
+        factor, factor_of_v, added = self.opposite
+        return values * [factor, factor_of_v] + [added, 0]
 
     def mistakes(self, ends: Indices, u: Floats, v: Floats) -> Iterator[str]:
         """What is wrong with statements that contradict each other or are incomplete."""

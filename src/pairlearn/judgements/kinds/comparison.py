@@ -27,6 +27,7 @@ class Comparison(Kind):
 
     name, plural = "comparison", "comparisons"
     columns = (Column("comparison", -2, 2, WORDS),)
+    opposite = (-1, 1, 0)
     settles = frozenset({"side"})
 
     def completes(self, risk: Risk) -> bool:

@@ -19,6 +19,7 @@ class Preference(Kind):
 
     name, plural = "preference", "preferences"
     columns = (Column("preference", -1, 1, {"left": -1, "right": 1}),)
+    opposite = (-1, 1, 0)
     settles = frozenset({"side"})  # with a prior too: no affine risk reads preferences
     partial_risks = ({"log_not_left": (-0.25, -0.25, 0.0), "log_not_right": (-0.25, 0.25, 0.0)},)
 

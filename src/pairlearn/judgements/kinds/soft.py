@@ -48,6 +48,7 @@ class Both(Kind):
     name, plural = "both", "similarities with differences"
     singular = "similarity with a difference"
     columns = (SIMILARITY, DIFFERENCE)
+    opposite = (1, -1, 0)
 
     def table(self, risk: Risk) -> Tensor:
         """The table of the risk itself."""
@@ -83,6 +84,8 @@ class Similarity(Kind):
 
     name, plural = "similarity", "similarities"
     columns = (SIMILARITY,)
+    opposite = (1, 1, 0)
+    about_all = True
     partial_risks = ({"log_same": (0.0, -0.5, 0.0)}, {"log_different": (-0.5, 0.5, 0.0)})
 
     def fixes(self, prior_known: bool) -> frozenset[str]:
@@ -130,6 +133,7 @@ class Difference(Kind):
 
     name, plural = "difference", "differences"
     columns = (DIFFERENCE,)
+    opposite = (1, -1, 0)
 
     def fixes(self, prior_known: bool) -> frozenset[str]:
         """The side and the scale, and with a prior the level."""

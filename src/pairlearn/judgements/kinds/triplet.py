@@ -31,6 +31,7 @@ class Triplet(Kind):
 
     name, plural = "triplet", "triplets"
     columns = (Column("closer", 0, 1, {"yes": 1, "no": 0}), Column("triplet", 0, np.inf, place=1))
+    opposite = (1, 1, 0)
     joint, shared = True, 2
     settles = frozenset({"level"})  # exchanging the classes changes nothing
     # Cross-entropies to the completed posteriors; x occurs in both rows and counts half in each.

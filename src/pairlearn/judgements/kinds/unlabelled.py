@@ -17,7 +17,8 @@ class Unlabelled(Kind):
     name, plural = "unlabelled", "items without a class"
     singular = "item without a class"
     columns = (Column("unlabelled", 1, 1, {"yes": 1, "1": 1}),)
-    single = implied = True
+    opposite = (1, 1, 0)
+    single = implied = about_all = True
     settles = frozenset()
     partial_risks = ({},)
 

@@ -1,0 +1,63 @@
+"""Models of more than two classes: how `evaluate` measures them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pairlearn.cli.command import Output
+from pairlearn.cli.reading import Reading
+
+if TYPE_CHECKING:
+    from pairlearn.estimators import PairClassifier
+    from pairlearn.evaluation import ClassAccuracy
+
+
+def evaluate_classes(
+    classifier: PairClassifier,
+    model: Path,
+    files: tuple[Path, Path],
+    ids: Path | None,
+    labelled: Path | None,
+    confidence: float,
+    at_least: float | None,
+    reading: Reading,
+    *,
+    noisy: bool,
+) -> Output:
+    """Measure a model of more than two classes on judged pairs, perhaps with known classes."""
+    from pairlearn.estimators.measuring import score_classes
+    from pairlearn.io import read_items
+    from pairlearn.io.pairs import read_classes
+
+    items = read_items(files[0], ids, columns=classifier.columns())
+    table = reading.checked(files[1], noisy=noisy, classes=classifier.classes_)
+    scored, seen = score_classes(classifier, items, table, files)
+    known = None
+    if labelled is not None:
+        rows, labels = read_classes(labelled, items)
+        known = classifier.labelled_places(items[rows], labels.astype(classifier.classes_.dtype))
+    accuracy = scored.accuracy(confidence=confidence, labelled=known)
+    data = {"model": model, "pairs": files[1], "accuracy": accuracy.to_dict(), "seen": seen}
+    below = at_least is not None and not accuracy.low >= at_least
+    text = [*filter(None, [seen]), *_text(accuracy)]
+    if below:
+        text.append(f"the accuracy may be below {at_least:g}: its interval begins at "
+                    f"{accuracy.low:.3f}")  # fmt: skip
+    return Output(data, text, f"{accuracy.value:.4f}", items.notes, code=1 if below else 0)
+
+
+def _text(accuracy: ClassAccuracy) -> Iterator[Any]:
+    from rich.table import Table
+
+    yield accuracy.sentence()
+    if not accuracy.prior:
+        return
+    grid = Table(box=None, pad_edge=False, padding=(0, 2))
+    for name in ("class", "share", "recall", "precision"):
+        grid.add_column(name, justify="left" if name == "class" else "right")
+    for name, prior in accuracy.prior.items():
+        measures = (each.get(name, "–") for each in (accuracy.recall, accuracy.precision))
+        grid.add_row(name, str(prior), *map(str, measures))
+    yield grid
