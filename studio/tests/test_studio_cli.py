@@ -131,7 +131,9 @@ def test_export(project: Path, tmp_path: Path) -> None:
     assert set(np.asarray(read_pairs(out).annotator).tolist()) == {"ann"}
     everybody = refusal("export", project, out, "--without", "ann,bob", "--force")
     assert "--without ann,bob: these are all who answered" in everybody
-    assert "--without cy: nobody" in refusal("export", project, out, "--without", "cy", "--force")
+    assert "no annotator of that name has answered" in refusal(
+        "export", project, out, "--without", "cy", "--force"
+    )
     lines = tmp_path / "answers.jsonl"
     assert (
         "graded answers, 28 of them given as numbers" in annotate("export", project, lines).stdout
