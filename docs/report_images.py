@@ -13,40 +13,33 @@ import contextlib
 import hashlib
 import json
 import os
-import re
 import subprocess
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from PIL import Image
 from PIL.PngImagePlugin import PngInfo
-from typer.testing import CliRunner
-
-from pairlearn.cli import app
 
 ROOT = Path(__file__).parents[1]
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "studio" / "tests")]
+
+from pages import read_page, run_commands  # noqa: E402
+
 IMAGES = ROOT / "docs" / "images"
+GUIDE = ROOT / "docs" / "guides" / "accuracy.md"
 LIMITED = ROOT / "bench" / "results" / "runs" / "limited.parquet"
-
-
-def guide_commands() -> list[str]:
-    """The commands of the guide that write a page about a model."""
-    guide = (ROOT / "docs" / "guides" / "reports.md").read_text(encoding="utf-8")
-    block = re.search(r"```sh\n(.*?)```", guide, re.DOTALL)
-    assert block is not None
-    return block[1].strip().splitlines()
 
 
 def write_model_report(folder: Path) -> dict[str, Any]:
     """Run the guide's commands in a folder, and return the numbers shown in its report.html."""
-    *first, last = guide_commands()
+    commands = [block for block in read_page(GUIDE) if block.language == "sh"]
+    (last,) = (block for block in commands if block.text.startswith("pairlearn report "))
     with contextlib.chdir(folder):
-        for command in (*first, f"{last} --json"):
-            done = CliRunner().invoke(app, command.split()[1:], catch_exceptions=False)
-            assert done.exit_code == 0, done.output
-    report = json.loads(done.stdout)
+        run_commands(commands[0])
+        report = json.loads(run_commands(replace(last, text=f"{last.text.strip()} --json")))
     report["accuracy"] = {end: report["accuracy"][end] for end in ("value", "low", "high")}
     return {name: report[name] for name in ("pairs", "items", "accuracy", "warnings")}
 
@@ -67,7 +60,6 @@ def describe(picture: Path, numbers: dict[str, Any]) -> None:
 
 def main() -> None:
     """Write docs/images/report-model.png and report-bench.png."""
-    sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "studio" / "tests")]
     from browser import chromium
 
     with tempfile.TemporaryDirectory() as name, chromium() as browser:

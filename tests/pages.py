@@ -63,7 +63,7 @@ def run_page(
     namespace: dict[str, Any] = {"__name__": "__main__"}
     for block in read_page(path):
         if block.language == "sh":
-            yield block, _run_commands(block)
+            yield block, run_commands(block)
             continue
         if block.file is not None:
             Path(block.file).write_text(block.text, encoding="utf-8")
@@ -75,7 +75,7 @@ def run_page(
         yield block, printed.getvalue()
 
 
-def _run_commands(block: Block) -> str:
+def run_commands(block: Block) -> str:
     """Run the commands of a block: ours in this process, which is faster, others by the shell."""
     printed = []
     for line in block.text.replace("\\\n", " ").splitlines():

@@ -64,7 +64,7 @@ def test_known_classes_that_contradict_the_model_or_its_differences(
     files, model = (folder / "items.csv", folder / "pairs.csv"), tmp_path / "model"
     options = ("--model", "linear", "--epochs", 5, "--holdout", 0, "--labelled", wrong)
     (text,) = answer("fit", *files, "--out", model, *options)["warnings"]
-    assert "known classes contradict the differences" in plain(text)
+    assert "classes contradict all annotators' differences" in plain(text)
 
 
 def test_known_classes_that_contradict_the_model_and_not_the_differences(

@@ -1,6 +1,6 @@
 """Run a notebook from top to bottom and store it with its outputs, as Jupyter would.
 
-    python tests/run_notebook.py docs/first_steps.ipynb
+    python docs/tests/run_notebook.py docs/first_steps.ipynb
 
 Notebooks here are plain Python: no magics, no display calls. A cell shows what it prints,
 the value of its last expression, and the figures that it leaves open.

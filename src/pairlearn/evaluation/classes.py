@@ -123,7 +123,7 @@ def estimate_class_accuracy(
     >>> labels = PairLabels.from_posteriors(r[ends[:, 0], k], r[ends[:, 1], k])
     >>> rows = Judgements.from_pairs(ends, labels, about=k).of_classes(range(3))
     >>> estimate = estimate_class_accuracy(r[ends[:, 0]], r[ends[:, 1]], rows)
-    >>> estimate.low < r.max(1).mean() < estimate.high
+    >>> bool(estimate.low < r.max(1).mean() < estimate.high)
     True
     """
     check_confidence(confidence)
