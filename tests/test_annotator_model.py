@@ -59,7 +59,7 @@ def crowd(*people: Any, seed: int = 0, shift: float = 0.0) -> tuple[Judgements, 
     values = np.concatenate([answer(r[::2], r[1::2], rng) for answer in people])
     ends = np.tile(np.arange(2 * PAIRS).reshape(-1, 2), (len(people), 1))
     names = np.repeat([f"p{k}" for k in range(len(people))], PAIRS)
-    judged = Judgements.from_pairs(ends, PairLabels(*values.T, noisy=True), names)
+    judged = Judgements.from_pairs(ends, PairLabels(*values.T, noisy=True), annotator=names)
     return judged, (z + rng.normal(0, 1, len(z)))[ends], honest(r[::2], r[1::2])
 
 

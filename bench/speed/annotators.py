@@ -234,7 +234,7 @@ def honest_crowd(job: tuple[str, int, int]) -> list[str]:
     crowd, rng = HONEST[name], np.random.default_rng(seed)
     x, r = soft(2 * pairs, rng, crowd.shift)
     ends, labels, who = crowd.answers(x, r, rng)
-    judged = Judgements.from_pairs(ends, labels, who)
+    judged = Judgements.from_pairs(ends, labels, annotator=who)
     z = np.log(r / (1 - r)) + rng.normal(0, 1, len(r))
     codes = {finding.code for finding in findings(judged, z[ends])} & ACCUSING
     for person in Annotators.learn(judged, z[ends]).people if len(crowd.people) > 1 else ():

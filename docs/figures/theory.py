@@ -297,7 +297,7 @@ def draw_annotators() -> Figure:
     answers = np.concatenate([answer.clip([0, -1], [1, 1]) for answer in crowd_answers.values()])
     ends = np.tile(np.arange(400).reshape(-1, 2), (len(crowd_answers), 1))
     learnt = Annotators.learn(
-        Judgements.from_pairs(ends, answers, np.repeat(list(crowd_answers), 200))
+        Judgements.from_pairs(ends, answers, annotator=np.repeat(list(crowd_answers), 200))
     )
     figure = Figure((5.2, 3.2), layout="constrained")
     plot_annotators(

@@ -63,7 +63,7 @@ def findings(judged: Judgements, log_odds: Any = None) -> list[AnnotatorFinding]
     >>> ends, flipped = np.arange(120).reshape(-1, 2), honest.to_array() * [1, -1]
     >>> parts = {"ann": honest, "bob": honest.to_array() + 0.001, "cy": flipped}
     >>> judged = Judgements.concatenate(
-    ...     [Judgements.from_pairs(ends, v, [name] * 60) for name, v in parts.items()])
+    ...     [Judgements.from_pairs(ends, v, annotator=[name] * 60) for name, v in parts.items()])
     >>> [(finding.code, finding.names) for finding in findings(judged)]
     [('reversed-annotator', ('cy',))]
     """

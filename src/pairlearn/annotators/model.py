@@ -84,7 +84,8 @@ class Annotators:
     >>> rng = np.random.default_rng(0)
     >>> honest = PairLabels.from_posteriors(*rng.beta(0.4, 0.4, size=(2, 400)))
     >>> values = (honest.to_array() - [0, 0.2]).clip([0, -1], [1, 1])
-    >>> judged = Judgements.from_pairs(np.arange(800).reshape(-1, 2), values, ["ann"] * 400)
+    >>> ends = np.arange(800).reshape(-1, 2)
+    >>> judged = Judgements.from_pairs(ends, values, annotator=["ann"] * 400)
     >>> annotators = Annotators.learn(judged)
     >>> round(annotators.people[0].lean_right, 1)
     -0.2

@@ -296,10 +296,9 @@ class Judgements:
         cls,
         items: Any,
         labels: Any,
+        about: Any = None,
         annotator: Any = None,
         weight: Any = None,
-        *,
-        about: Any = None,
         q: Any = None,
     ) -> Judgements:
         """Make statements from the similarities and differences of pairs.
@@ -310,10 +309,9 @@ class Judgements:
             Positions of x and x' among the items.
         labels : PairLabels, or array of shape (n, 2)
             Similarity and difference, NaN where not given.
-        annotator, weight : array of shape (n,), optional
-            Who judged each pair, and how much it counts.
-        about, q : array of shape (n,), optional
-            The set of classes that each row is about, and with which probability it was chosen.
+        about, annotator, weight, q : array of shape (n,), optional
+            The set of classes that each row is about, who judged the pair, how much it counts, and
+            with which probability the set was chosen.
         """
         ends = np.asarray(items)
         if ends.ndim != 2 or ends.shape[1] != 2 or ends.dtype.kind not in "iu":

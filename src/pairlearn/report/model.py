@@ -307,7 +307,8 @@ def compare_annotators(
 
     Examples
     --------
-    >>> table = Judgements.from_pairs([[1, 2], [2, 1]], [[0.8, 0.1], [0.6, -0.3]], ["ann", "bob"])
+    >>> labels = [[0.8, 0.1], [0.6, -0.3]]
+    >>> table = Judgements.from_pairs([[1, 2], [2, 1]], labels, annotator=["ann", "bob"])
     >>> ann, bob = compare_annotators(table, np.zeros((2, 2)))
     >>> ann.words, round(ann.model_gap, 3)
     ('gives one answer to everything', 0.2)
