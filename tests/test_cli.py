@@ -219,8 +219,9 @@ def test_check_draws(here: Path, tmp_path: Path) -> None:
 def test_plan_from_assumptions() -> None:
     wanted = make_plan(0.03, accuracy=0.9, prior=0.3, strength=4.0)
     text = call("plan --within 0.03 --accuracy 0.9 --prior 0.3 --strength 4").stdout
-    assert text.startswith(f"{wanted.pairs:,} pairs for an accuracy within ±0.03\n")
-    assert f"between {wanted.low:,} and {wanted.high:,}" in text
+    assert text.startswith(f"{wanted.pairs:,} pairs for an accuracy within ±0.03 ")
+    assert f"{wanted.pairs_independent:,} if their mistakes" in text
+    assert f"\n{wanted.labels:,} labelled items" in text
     assert "keep these pairs out of training" in text
 
 

@@ -14,7 +14,7 @@ import torch
 from scipy.special import expit
 
 from pairlearn import PairLabels
-from pairlearn.evaluation import Estimate, estimate_accuracy, recalibrate, sensitivity
+from pairlearn.evaluation import Estimate, estimate_accuracy, sensitivity
 
 Table = tuple[np.ndarray, np.ndarray]
 
@@ -332,96 +332,24 @@ def test_the_right_slope_and_shift_give_the_true_accuracy() -> None:
     plain = estimate_accuracy(*z, labels).value
     assert plain > truth + 0.05
     band = sensitivity(*z, labels, slopes=[0.5, 1.0])
-    (*first, right), (*second, stated) = band.estimates
-    assert (first, second, band.n) == ([0.5, 0.0], [1.0, 0.0], 50_000)
+    (first, right), (second, stated) = band.estimates
+    assert (first, second, band.n) == (0.5, 1.0, 50_000)
     assert right.value == pytest.approx(truth, abs=0.005)
     assert stated.value == pytest.approx(plain, abs=1e-4)
     assert band.low_end < band.low == right.value < band.high == stated.value < band.high_end
     # Scaling does not depend on which of the two pairs of posteriors is taken.
     mirrored = PairLabels.from_posteriors(*expit(-2 * z[::-1]))
-    estimate = sensitivity(*z, mirrored, slopes=[0.5]).estimates[0][2]
+    estimate = sensitivity(*z, mirrored, slopes=[0.5]).estimates[0][1]
     assert estimate.value == pytest.approx(right.value, abs=1e-9)
-    biased = PairLabels.from_posteriors(*expit(z + 1))
-    # The true log-odds choose some reflections wrongly if the annotator is biased.
-    band = sensitivity(*z, biased, slopes=[1.0], shifts=[0.0, -1.0])
-    before, after = (estimate.value for _, _, estimate in band.estimates)
-    assert abs(after - truth) < min(0.02, abs(before - truth))
 
 
-def test_a_few_labels_correct_the_annotator() -> None:
-    z, y, labels, truth = overconfident(5000, 4)
-    y[:, 400:] = np.nan
-    corrected = recalibrate(labels, *z, *y)
-    assert corrected.n == 800
-    assert corrected.slope == pytest.approx(0.5, abs=0.08)
-    assert corrected.shift == pytest.approx(0.0, abs=0.25)
-    assert estimate_accuracy(*z, corrected.labels).value == pytest.approx(truth, abs=0.02)
-    one_sided = recalibrate(labels[:50], *z[:, :50], np.ones(50), np.full(50, np.nan))
-    assert 0 < one_sided.slope < 10 > one_sided.shift > 0
-    assert one_sided.labels.feasible().all()
-
-
-def test_labels_of_rows_of_weight_zero_are_ignored() -> None:
-    """A third of the rows are guesses, with weight 0."""
-    z, y, labels, _ = overconfident(600, 6)
-    guesses = PairLabels.from_posteriors(*np.random.default_rng(6).random((2, 300)))
-    both = PairLabels.concatenate([labels, guesses])
-    arrays = *np.hstack([z, z[:, :300]]), *np.hstack([y, y[:, :300]])
-    alone = recalibrate(labels, *z, *y)
-    corrected = recalibrate(both, *arrays, weight=np.repeat([2.0, 0.0], [600, 300]))
-    assert corrected.slope == pytest.approx(alone.slope, rel=1e-4)
-    assert corrected.interval == pytest.approx(alone.interval, rel=1e-4)
-    assert recalibrate(both, *arrays).slope < 0.9 * alone.slope
-    with pytest.raises(ValueError, match="pairs with a known class have weight 0"):
-        recalibrate(both, *arrays, weight=np.zeros(900))
-
-
-def test_the_class_of_an_item_in_several_pairs_counts_once() -> None:
-    """Every pair judged four times tells as much about the confidence as once."""
-    z, y, labels, _ = overconfident(60, 7)
-    once = recalibrate(labels, *z, *y)
-    four = np.tile(np.arange(60), 4)
-    items = np.arange(120).reshape(2, 60).T[four]
-    again = recalibrate(labels[four], *z[:, four], *y[:, four], items=items)
-    assert again.n == once.n == 120
-    assert again.slope == pytest.approx(once.slope, rel=1e-4)
-    assert again.interval == pytest.approx(once.interval, rel=1e-4)
-    assert recalibrate(labels[four], *z[:, four], *y[:, four]).n == 480
-
-
-def test_the_most_probable_slope_by_search() -> None:
-    """Ten labels: search log k and d on a grid, term by term."""
-    z, y, labels, _ = overconfident(40, 5)
-    y[:, 5:] = np.nan
-    upper, lower = labels.posteriors()
-    r = np.where((z[0] + z[1] > 0)[:, None], upper, lower)[:5]
-    odds = np.log(r / (1 - r)).T
-    grid = np.arange(-1.5, 1.5, 0.03)
-    log_k, d = (x[..., None, None] for x in np.meshgrid(grid, grid, indexing="ij"))
-    margins = (2 * y[:, :5] - 1) * (odds * np.exp(log_k) + d)
-    loss = np.log1p(np.exp(-margins)).sum((2, 3)) + grid[:, None] ** 2 / 2 + grid**2 / 8
-    best = np.unravel_index(loss.argmin(), loss.shape)
-    corrected = recalibrate(labels, *z, *y)
-    assert np.log(corrected.slope) == pytest.approx(grid[best[0]], abs=0.02)
-    assert corrected.shift == pytest.approx(grid[best[1]], abs=0.02)
-
-
-def test_errors_of_sensitivity_and_recalibration() -> None:
-    z, y, labels, _ = overconfident(200, 3)
+def test_errors_of_sensitivity() -> None:
+    z, _, labels, _ = overconfident(200, 3)
     some = PairLabels(np.where(np.arange(200) < 50, np.nan, labels.similarity), labels.difference)
     items = np.arange(400).reshape(200, 2)
     assert sensitivity(*z, some, slopes=[1.0], items=items).n == 150
-    alone, nothing = PairLabels(None, labels.difference), np.full(200, np.nan)
-    for message, call in {
-        "labels have fewer than two pairs with both": lambda: sensitivity(*z, alone),
-        "slopes must be positive and finite; got 0": lambda: sensitivity(*z, labels, slopes=[0]),
-        "shifts is empty: give at least one value": lambda: sensitivity(*z, labels, shifts=[]),
-        "classes must be 0, 1 or NaN; row 0 is -1": lambda: recalibrate(
-            labels, *z, -np.ones(200), y[1]
-        ),
-        r"classes_prime must have shape \(200,\)": lambda: recalibrate(labels, *z, y[0], y[1][:3]),
-        "are all missing: give some true labels": lambda: recalibrate(labels, *z, nothing, nothing),
-        "labels have one judgement only in row 0": lambda: recalibrate(alone, *z, *y),
-    }.items():
-        with pytest.raises(ValueError, match=message):
-            call()
+    with pytest.raises(ValueError, match="labels have fewer than two pairs with both"):
+        sensitivity(*z, PairLabels(None, labels.difference))
+    for slopes in ([0], []):
+        with pytest.raises(ValueError, match="slopes must be some positive and finite numbers"):
+            sensitivity(*z, labels, slopes=slopes)

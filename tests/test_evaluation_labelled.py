@@ -15,8 +15,6 @@ from pairlearn.evaluation import (
     LabelledItems,
     estimate_accuracy,
     evaluate,
-    labels_needed,
-    pairs_needed,
 )
 from pairlearn.evaluation.decisions import MEASURES, rank
 from pairlearn.evaluation.judged import JudgedPairs, proportion
@@ -261,33 +259,6 @@ def test_rank_with_labels() -> None:
     assert rows[0].accuracy.value == pytest.approx(alone.value)
     assert rows[1].tie and rows[1].difference.value == 0
     assert not rows[2].tie and rows[2].difference.high < 0
-
-
-def test_sizes_are_monotone_and_agree_with_intervals() -> None:
-    needed = [labels_needed(x, accuracy=0.9) for x in (0.1, 0.05, 0.04, 0.02, 0.01)]
-    assert needed == sorted(needed)
-    interval = proportion(0.9, 0.09 / needed[1], needed[1], 1.959964)
-    assert (interval.high - interval.low) / 2 == pytest.approx(0.05, abs=5e-4)
-    assert labels_needed(0.05, accuracy=0.5) > needed[1] > labels_needed(0.05, accuracy=0.98)
-    rng = np.random.default_rng(12)
-    y = rng.random(4000) < 0.4
-    x, own = rng.normal(np.where(y, 1.5, -1.5), 1, size=(2, 4000))
-    z, r = 3 * x - 0.4, expit(3 * own - 0.4)
-    pilot = z[:800:2], z[1:800:2], PairLabels.from_posteriors(r[:800:2], r[1:800:2])
-    for reading in ("informed", "independent"):
-        sizes = [pairs_needed(w, *pilot, reading=reading) for w in (0.05, 0.02, 0.01)]
-        assert sizes == sorted(sizes)
-        whole = estimate_accuracy(z[::2], z[1::2], PairLabels.from_posteriors(r[::2], r[1::2]))
-        part = getattr(whole, reading)
-        width = (part.high - part.low) / 2
-        assert pairs_needed(width, *pilot, reading=reading) == pytest.approx(2000, rel=0.3)
-    hard = PairLabels.from_posteriors(*(y[:200].astype(float).reshape(-1, 2).T))
-    with pytest.raises(ValueError, match="the independent reading of these pairs"):
-        pairs_needed(0.02, z[:200:2], z[1:200:2], hard, reading="independent")
-    with pytest.raises(ValueError, match="reading must be 'informed' or 'independent'"):
-        pairs_needed(0.02, *pilot, reading="both")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match=r"half_width must lie in \(0, 0.5\)"):
-        labels_needed(0.5, accuracy=0.9)
 
 
 @pytest.mark.parametrize(

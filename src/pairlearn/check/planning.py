@@ -1,63 +1,65 @@
-"""How many judged pairs it takes to measure an accuracy within ±x.
+"""How many labels, and how many judged pairs, it takes to measure an accuracy within ±x.
 
-The interval of `pairlearn.evaluation.estimate_accuracy` narrows like n^−½. For its constant the
-estimator is run on simulated tables of the planned size. The annotator is calibrated and of
-strength μ,
+A size is the number of independent trials whose Wilson interval has the wanted half width, divided
+by what a label or a pair is worth in trials. A label is worth one. What a pair is worth, under each
+reading of the answers, is the trials of the interval that a large simulated table gives, divided by
+its pairs. So a smaller half width never takes fewer of either. Tables with a handful of positives
+differ widely from what is planned. The annotator is calibrated and of strength μ,
 
     logit r = μ u + logit π₊,   u ~ N(+μ/2, 1) for positives, N(−μ/2, 1) for negatives,
 
-and the classifier decides as the annotator would, except for random errors that reduce it to the
-assumed accuracy. At μ = 3 the annotator is right about 93% of balanced instances, at μ = 5 about
-99.4%. This is about *measuring*, with pairs that were held out; how many pairs *training* takes
-depends on the data.
+and the classifier has the assumed accuracy. For the informed reading it decides as the annotator
+would, except for random errors; for the independent one it errs at random, given the class. At
+μ = 3 the annotator is right about 93% of balanced instances, at μ = 5 about 99.4%. More pairs do
+not bring the two readings together; labels do. This is about *measuring*, with pairs that were held
+out; how many pairs *training* takes depends on the data.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
-from functools import lru_cache
 from statistics import NormalDist
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from pairlearn.columns import Floats, check_share
-from pairlearn.evaluation import estimate_accuracy
+from pairlearn.columns import Floats, check_confidence, check_share
+from pairlearn.evaluation import Estimate, estimate_accuracy
+from pairlearn.evaluation.judged import proportion
 from pairlearn.labels import PairLabels
 from pairlearn.randomness import stream
 
 Errors = Literal["symmetric", "misses", "alarms"]
 ERRORS = {"symmetric": (1, 1), "misses": (1, 0), "alarms": (0, 1)}
-"""Whether the classifier errs on what the annotator would call positive, and negative."""
-TABLES = 64
-"""Simulated tables of each size: their mean half width has a standard error of about 1%."""
+"""Whether the classifier errs on positives, or on what the annotator would call so; negatives."""
+TABLE = 20_000
+"""Pairs of the simulated table, whose half width has a standard error of about 1%."""
 LEAST_PAIRS = 30
 """Never plan fewer: their intervals say little."""
-LARGEST_TABLE = 10_000
-"""Larger tables are not simulated, but extrapolated from this size by n^−½."""
 _PHI = NormalDist().cdf
 
 
 @dataclass(frozen=True)
 class PairPlan:
-    """A number of pairs, and the assumptions behind it.
+    """Numbers of labels and of pairs, and the assumptions behind them.
 
     Attributes
     ----------
-    pairs : int
-        Judged pairs that reach the half width.
-    low, high : int
-        Nine tables in ten need between `low` and `high` pairs.
+    labels : int
+        Labelled items, drawn at random, that reach the half width.
+    pairs, pairs_independent : int
+        Judged pairs that reach it under the informed and under the independent reading. The
+        interval that is printed contains those of both.
     half_width, confidence : float
         Half the length of the interval, in accuracy, and its coverage.
     assumptions : dict
         What was assumed.
     """
 
+    labels: int
     pairs: int
-    low: int
-    high: int
+    pairs_independent: int
     half_width: float
     confidence: float
     assumptions: dict[str, Any]
@@ -77,7 +79,7 @@ def plan(
     confidence: float = 0.95,
     seed: int = 0,
 ) -> PairPlan:
-    """Plan how many pairs measure an accuracy within ±`half_width`, from assumptions.
+    """Plan how many labels, or pairs, measure an accuracy within ±`half_width`.
 
     Parameters
     ----------
@@ -90,8 +92,8 @@ def plan(
     strength : float
         The annotator's μ (see above); `annotator_strength` estimates it.
     errors : {"symmetric", "misses", "alarms"}
-        Whether the classifier errs on both sides alike, or only on what the annotator would call
-        positive (misses) or negative (alarms).
+        Whether the classifier errs on both sides alike, or only on positives (misses) or negatives
+        (alarms); under the informed reading, on what the annotator would call so.
     confidence : float
         Coverage of the interval, in (0, 1).
     seed : int
@@ -99,16 +101,23 @@ def plan(
 
     Examples
     --------
-    >>> half, quarter = (plan(x, accuracy=0.9, prior=0.3).pairs for x in (0.04, 0.02))
-    >>> 80 < half < 160 and 3.5 < quarter / half < 4.5
+    >>> half, quarter = (plan(x, accuracy=0.9, prior=0.3) for x in (0.04, 0.02))
+    >>> half.labels, quarter.labels
+    (220, 867)
+    >>> 3.5 < quarter.pairs / half.pairs < 4.5
     True
     """
     if not 0 < half_width < 0.5:
         raise ValueError(f"half_width must lie in (0, 0.5); got {half_width:g}")
-    check_share("confidence", confidence)
+    check_confidence(confidence)
     model = _model(accuracy, prior, strength, errors)
-    n, widths = _size(model, half_width, confidence, seed)
-    span = np.quantile(widths / widths.mean(), [0.05, 0.95]) ** 2
+    labels = _trials(half_width, accuracy, confidence)
+    rng, sizes = stream(seed, "plan"), []
+    for reading in ("informed", "independent"):
+        estimate = estimate_accuracy(*_simulate(model, reading, rng), confidence=confidence)
+        part: Estimate = getattr(estimate, reading)
+        worth = _trials((part.high - part.low) / 2, part.value, confidence) / TABLE
+        sizes.append(max(math.ceil(labels / worth), LEAST_PAIRS))
     assumptions = {
         "accuracy": accuracy,
         "prior": prior,
@@ -117,9 +126,19 @@ def plan(
         "errors": errors,
         "seed": seed,
     }
-    sizes = (math.ceil(n), math.floor(n * span[0]), math.ceil(n * span[1]))
-    pairs, low, high = (max(size, LEAST_PAIRS) for size in sizes)
-    return PairPlan(pairs, low, high, half_width, confidence, assumptions)
+    return PairPlan(math.ceil(labels), *sizes, half_width, confidence, assumptions)
+
+
+def _trials(half_width: float, value: float, confidence: float) -> float:
+    """The least number of trials whose Wilson interval has this half width, by bisection."""
+    z = NormalDist().inv_cdf((1 + confidence) / 2)
+    low, high = 1e-3, 2.0**40
+    while high / low > 1 + 1e-9:
+        middle = math.sqrt(low * high)
+        interval = proportion(value, value * (1 - value) / middle, middle, z)
+        wide = (interval.high - interval.low) / 2 > half_width
+        low, high = (middle, high) if wide else (low, middle)
+    return high
 
 
 def annotator_strength(labels: PairLabels, prior: float) -> float:
@@ -175,6 +194,7 @@ class _Model(NamedTuple):
     best: float  # accuracy of the annotator's own decisions
     flip_positive: float
     flip_negative: float
+    error_rates: tuple[float, float]  # of positives and negatives, if errors follow the class
 
 
 def _model(accuracy: float, prior: float, strength: float, errors: str) -> _Model:
@@ -202,51 +222,25 @@ def _model(accuracy: float, prior: float, strength: float, errors: str) -> _Mode
             f"accuracy {accuracy:g} is out of reach with {errors} only at prior {prior:g}: "
             f"the lowest is {best - gain:.4f}"
         )
-    return _Model(prior, strength, best, misses * lost / gain, alarms * lost / gain)
+    flips = (misses * lost / gain, alarms * lost / gain)
+    rate = (1 - accuracy) / (misses * prior + alarms * (1 - prior))
+    return _Model(prior, strength, best, *flips, (misses * rate, alarms * rate))
 
 
-def _simulate(model: _Model, n: int, rng: np.random.Generator) -> tuple[Floats, Floats, PairLabels]:
-    positive = rng.random((2, n)) < model.prior
-    u = rng.standard_normal((2, n)) + model.strength * (positive - 0.5)
+def _simulate(
+    model: _Model, reading: str, rng: np.random.Generator
+) -> tuple[Floats, Floats, PairLabels]:
+    """Decisions for both ends of pairs, as a reading assumes, and the annotator's answers."""
+    positive = rng.random((2, TABLE)) < model.prior
+    u = rng.standard_normal((2, TABLE)) + model.strength * (positive - 0.5)
     r = 1 / (1 + np.exp(-(model.strength * u + math.log(model.prior / (1 - model.prior)))))
-    decided = r > 0.5
-    flip = np.where(decided, model.flip_positive, model.flip_negative)
-    h, h_prime = (decided ^ (rng.random((2, n)) < flip)) - 0.5
+    turn = rng.random((2, TABLE))
+    if reading == "informed":
+        flip = np.where(r > 0.5, model.flip_positive, model.flip_negative)
+        h, h_prime = ((r > 0.5) ^ (turn < flip)) - 0.5
+    else:
+        h, h_prime = (positive ^ (turn < np.where(positive, *model.error_rates))) - 0.5
     return h, h_prime, PairLabels.from_posteriors(r[0], r[1])
-
-
-def _size(model: _Model, half_width: float, confidence: float, seed: int) -> tuple[float, Floats]:
-    """The least size from which on intervals are narrow enough, and half widths near it.
-
-    Sizes are halved from the largest until the mean half width exceeds the wanted one, so that a
-    smaller half width never takes fewer pairs: the mean itself can rise and fall, since few pairs
-    of a rare class may hold no positive at all.
-    """
-    size: float = LARGEST_TABLE
-    widths = _half_widths(model, LARGEST_TABLE, confidence, seed)
-    widest = float(widths.mean())
-    if widest > half_width:
-        return size * (widest / half_width) ** 2, widths
-    while size > LEAST_PAIRS:
-        smaller = max(size / 2, LEAST_PAIRS)
-        widths = _half_widths(model, round(smaller), confidence, seed)
-        mean = float(widths.mean())
-        if mean > half_width:
-            part = math.log(half_width / widest) / math.log(mean / widest)
-            return size * (smaller / size) ** part, widths
-        widest, size = max(widest, mean), smaller
-    return LEAST_PAIRS, widths
-
-
-@lru_cache(maxsize=256)
-def _half_widths(model: _Model, n: int, confidence: float, seed: int) -> Floats:
-    """Half widths of simulated tables of n pairs."""
-    widths = np.empty(TABLES)
-    for index in range(TABLES):
-        h, h_prime, labels = _simulate(model, n, stream(seed, "plan", index))
-        estimate = estimate_accuracy(h, h_prime, labels, confidence=confidence).informed
-        widths[index] = (estimate.high - estimate.low) / 2
-    return widths
 
 
 def _posterior_variance(strength: float, prior: float) -> float:

@@ -229,7 +229,7 @@ def _sensitivity(held: HeldPairs, options: dict[str, Any]) -> dict[str, Any]:
 
     band = sensitivity(*held.arguments, **options)
     slopes = [
-        {"slope": k, "value": e.value, "low": e.low, "high": e.high} for k, _, e in band.estimates
+        {"slope": k, "value": e.value, "low": e.low, "high": e.high} for k, e in band.estimates
     ]
     ends = {name: getattr(band, name) for name in ("low", "high", "low_end", "high_end", "n")}
     return ends | {"by_slope": slopes}

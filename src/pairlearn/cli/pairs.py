@@ -250,7 +250,7 @@ def plan(
     as_json: opt.Json = False,
     quiet: opt.QuietNumber = False,
 ) -> Output:
-    """Plan how many pairs, held out from training, measure an accuracy within ±WITHIN.
+    """Plan how many labels, or held-out pairs, measure an accuracy within ±WITHIN.
 
     From assumptions, or from a pilot table that tells some of them.
 
@@ -283,8 +283,10 @@ def plan(
     plan = planning.plan(within, **assumed, confidence=confidence, seed=seed)
     known = plan.assumptions
     text = [
-        f"{plan.pairs:,} pairs for an accuracy within ±{plan.half_width:g}",
-        f"tables differ: nine in ten take between {plan.low:,} and {plan.high:,}",
+        f"{plan.pairs:,} pairs for an accuracy within ±{plan.half_width:g} if the annotators knew "
+        f"everything that the model uses, {plan.pairs_independent:,} if their mistakes are "
+        "unrelated to the model's",
+        f"{plan.labels:,} labelled items, drawn at random, whatever the annotators knew",
         f"assumed: accuracy {known['accuracy']:g}, prior {known['prior']:.3g}, annotator of "
         f"strength {known['strength']:.3g} (right about {known['annotator_accuracy']:.1%}), "
         f"{known['errors']} errors, independent pairs with both judgements",

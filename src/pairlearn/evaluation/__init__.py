@@ -23,12 +23,7 @@ from pairlearn.evaluation.measures import AccuracyEstimate as AccuracyEstimate
 from pairlearn.evaluation.measures import Evaluation as Evaluation
 from pairlearn.evaluation.measures import estimate_accuracy as estimate_accuracy
 from pairlearn.evaluation.measures import evaluate as evaluate
-from pairlearn.evaluation.miscalibration import Confidence as Confidence
-from pairlearn.evaluation.miscalibration import Recalibration as Recalibration
 from pairlearn.evaluation.miscalibration import Sensitivity as Sensitivity
-from pairlearn.evaluation.miscalibration import recalibrate as recalibrate
 from pairlearn.evaluation.miscalibration import sensitivity as sensitivity
 from pairlearn.evaluation.readings import independent_probability as independent_probability
 from pairlearn.evaluation.readings import independent_threshold as independent_threshold
-from pairlearn.evaluation.sizes import labels_needed as labels_needed
-from pairlearn.evaluation.sizes import pairs_needed as pairs_needed

@@ -180,7 +180,7 @@ def estimate_accuracy(
     See Also
     --------
     evaluate : All measures at once.
-    labels_needed, pairs_needed : How many labels or pairs a given precision takes.
+    pairlearn.check.plan : How many labels or pairs a given precision takes.
 
     References
     ----------
