@@ -12,17 +12,13 @@ import numpy as np
 import pandas as pd
 import pyarrow
 import pytest
-from sklearn.compose import make_column_transformer
-from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.model_selection import cross_val_score
-from sklearn.preprocessing import OneHotEncoder
 from typer.testing import CliRunner
 
 from pairlearn import Judgements, PairClassifier, PairLabels
 from pairlearn.cli import app
 from pairlearn.estimators import ItemKFold
 from pairlearn.estimators.features import ColumnsWarning
-from pairlearn.estimators.folder_format import ModelFolderError
 from pairlearn.io import ItemTable, TableError, read_items
 
 GOOD, BAD = ["quiet", "solid", "smooth"], ["Noisy", "broken", "loose"]
@@ -290,35 +286,28 @@ def test_words_that_no_judged_item_has_do_not_decide(frames: Any, model: str) ->
     )
 
 
-def test_steps_of_ones_own(frames: Any, tmp_path: Path) -> None:
+def test_a_function_makes_features_of_texts(frames: Any, tmp_path: Path) -> None:
     frame, ends, labels = frames
     texts = frame["notes"].to_numpy()
-    vectorised = classifier(features=TfidfVectorizer()).fit(texts[ends], labels)
-    z = vectorised.decision_function(texts)
-    assert np.corrcoef(z, [any(word in text for word in GOOD) for text in texts])[0, 1] > 0.9
-    with pytest.warns(UserWarning, match=r"TfidfVectorizer, which a model folder cannot keep"):
-        vectorised.save(tmp_path / "model")
-    with pytest.raises(
-        ModelFolderError, match=r"TfidfVectorizer.* pass it, .*load\(path, features"
-    ):
-        PairClassifier.load(tmp_path / "model")
-    loaded = PairClassifier.load(tmp_path / "model", features=vectorised.features_)
-    assert np.array_equal(loaded.decision_function(texts), z)
 
-    def embedded(rows: Any) -> Any:
+    def embed(rows: Any) -> Any:
         return np.array([[sum(word in text for word in GOOD), 1.0] for text in rows])
 
-    embedding = classifier(features=embedded).fit(texts[ends], labels)
-    good, bad = embedding.decision_function(["quiet solid", "Noisy"])
+    model = classifier(preprocessor=embed).fit(texts[ends], labels)
+    z = model.decision_function(texts)
+    assert np.corrcoef(z, [any(word in text for word in GOOD) for text in texts])[0, 1] > 0.9
+    model.save(tmp_path / "model")
+    loaded = PairClassifier.load(tmp_path / "model", preprocessor=embed)
+    assert np.array_equal(loaded.decision_function(texts), z)
+    good, bad = loaded.decision_function(["quiet solid", "Noisy"])
     assert good > 0 > bad
-    columns = make_column_transformer((OneHotEncoder(), ["colour"]), (TfidfVectorizer(), "notes"))
-    transformed = classifier(features=columns, preprocessor=frame).fit(
-        frame["id"].to_numpy()[ends], labels
-    )
-    assert transformed.predict(frame[:3]).shape == (3,)
+    with pytest.raises(ValueError, match="for 2 ids it gave an array of shape"):
+        classifier(preprocessor=lambda rows: np.zeros(2)).fit([["a", "b"]], [[0.5, 0]])
+
+
+def test_ids_of_a_frame_are_cross_validated(frames: Any) -> None:
+    frame, ends, labels = frames
     names = frame["id"].to_numpy()[ends]
     model = classifier(preprocessor=frame)
     scores = cross_val_score(model, names, labels.to_array(), cv=ItemKFold(2))
     assert scores.min() > 0.6
-    with pytest.raises(ValueError, match="for 2 it gave an array of shape"):
-        classifier(features=lambda rows: np.zeros(2)).fit([["a", "b"]], [[0.5, 0]])

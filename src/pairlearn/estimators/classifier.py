@@ -8,7 +8,6 @@ from typing import Any, Self
 
 from sklearn.utils import check_random_state
 
-from pairlearn.estimators.features import FeatureStep
 from pairlearn.estimators.learning import learn
 from pairlearn.estimators.orientation import Majority
 from pairlearn.estimators.parameters import (
@@ -41,7 +40,7 @@ class PairClassifier(PairPredictor):
 
     The defaults suit most tables. The parameters by what they are about:
 
-    - data: `preprocessor`, `features`, `unjudged`
+    - data: `preprocessor`, `unjudged`
     - risk: `risk`, `prior`, `majority`, `target_prior`, `annotator_prior`
     - annotators: `annotators`
     - training: `model`, `epochs`, `training`, `random_state`, `callbacks`
@@ -93,12 +92,10 @@ class PairClassifier(PairPredictor):
         columns of free text, and "resnet8" for a folder of images.
     preprocessor : array, table or callable, optional
         Turns ids into features: an array whose rows they are, a data frame with the
-        ids as index or in a column "id", a table with `ids` and `features`, or a function.
-        Columns of a data frame may be of any type, with gaps: an `ItemEncoder` is fitted.
-    features : scikit-learn transformer or callable, optional
-        Computes features (m, d, ...) of rows of the preprocessor, or of the elements of the pairs,
-        such as texts. A transformer is cloned and fitted to the instances of the pairs. It is not
-        saved: pass it to `load`.
+        ids as index or in a column "id", a table with `ids` and `features`, or a function from
+        ids (m,), which may be file names or texts, to features (m, d, ...). Columns of a data frame
+        may be of any type, with gaps: an `ItemEncoder` is fitted. It is not saved: pass it to
+        `load`.
     epochs : int or "auto"
         "auto" is 200 epochs; fewer, but at least 10, if those would be more than 1,600 steps.
     training : TrainingOptions, optional
@@ -121,8 +118,6 @@ class PairClassifier(PairPredictor):
         Features of one instance, and their names if they have some.
     encoder_ : ItemEncoder
         Encoder of the columns, if they are not all plain numbers.
-    features_ : transformer or callable
-        The fitted `features`.
     module_ : nn.Module, or estimator_ : scikit-learn classifier
         The trained model. Its inputs are standardised, its logits z become
         `sign_` · `slope_` · z + `shift_`.
@@ -174,7 +169,6 @@ class PairClassifier(PairPredictor):
     classes: Any = None
     model: Any = "auto"
     preprocessor: Any = None
-    features: Any = None
     epochs: int | str = "auto"
     training: TrainingOptions | None = None
     random_state: Any = None
@@ -254,7 +248,6 @@ class PairClassifier(PairPredictor):
                 labelled=labelled,
                 positive=positive,
                 preprocessor=self.preprocessor,
-                step=FeatureStep(self.features),
                 scales=scales,
             )
         )

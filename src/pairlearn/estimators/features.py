@@ -1,4 +1,4 @@
-"""Features of instances: data frames, the user's own steps, transformers of pairs."""
+"""Features of instances: data frames, and transformers of pairs."""
 
 from __future__ import annotations
 
@@ -40,15 +40,14 @@ def in_order(values: Any, *names: str) -> Any:
 
 
 class FeatureStep:
-    """Makes features of instances: the user's ``own`` step, or one fitted to the first instances.
+    """Makes features of data frames and tables of items, by the columns of the first of them.
 
-    Data frames are read by column name. Columns of numbers without gaps are taken as they are;
-    others get an `ItemEncoder`. ``fitted`` and ``names`` are the step and columns of an earlier
-    fit.
+    Columns are found by name. Those of numbers without gaps are taken as they are; others get an
+    `ItemEncoder`. ``encoder`` and ``names`` are those of an earlier fit.
     """
 
-    def __init__(self, own: Any = None, fitted: Any = None, names: Any = None) -> None:
-        self.own, self.fitted, self.names = own, fitted, names
+    def __init__(self, encoder: ItemEncoder | None = None, names: Any = None) -> None:
+        self.encoder, self.names = encoder, names
 
     @classmethod
     def of_items(cls, items: Any) -> FeatureStep:
@@ -57,38 +56,30 @@ class FeatureStep:
         step._adopt(items.names, items.encoder)
         return step
 
-    @property
-    def encoder(self) -> ItemEncoder | None:
-        """The encoder of columns that are not plain numbers."""
-        return self.fitted if isinstance(self.fitted, ItemEncoder) else None
-
     def reads(self, kind: ColumnKind) -> bool:
         """Whether there is a column of this kind."""
         return self.encoder is not None and self.encoder.reads(kind)
 
     def numbers(self, raw: Any) -> NDArray[Any]:
-        """Features (m, d, ...) of instances."""
-        names = _names_of(raw) if is_frame(raw) else None
-        if names is not None:
-            if len({*names}) < len(names):
-                twice = next(name for name in names if names.count(name) > 1)
-                raise ValueError(f"two columns are named {quote(twice)}: give each its own name")
-            names = [name for name in names if name != "id"]  # as in files
-            if self.names is None and self.own is None:
-                for name in filter(UNNAMED.fullmatch, names):
-                    warnings.warn(no_name(name), ColumnsWarning, stacklevel=2)
-                names = [name for name in names if not UNNAMED.fullmatch(name)]
-            if self.names is None:
-                self.names = np.array(names, dtype=object)
-                if self.own is None:
-                    self._learn(_cells(_columns_of(raw, names)))
-            else:
-                for note in unused_columns(names, list(self.names), "X"):
-                    warnings.warn(note, ColumnsWarning, stacklevel=2)
-            raw = _columns_of(raw, list(self.names))
-        if self.own is not None:
-            return self._by_own(raw)
-        if names is None or self.encoder is None:
+        """Features (m, d) of a data frame."""
+        names = _names_of(raw)
+        if names is None:
+            return np.asarray(raw)
+        if len({*names}) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise ValueError(f"two columns are named {quote(twice)}: give each its own name")
+        names = [name for name in names if name != "id"]  # as in files
+        if self.names is None:
+            for name in filter(UNNAMED.fullmatch, names):
+                warnings.warn(no_name(name), ColumnsWarning, stacklevel=2)
+            names = [name for name in names if not UNNAMED.fullmatch(name)]
+            self.names = np.array(names, dtype=object)
+            self._learn(_cells(_columns_of(raw, names)))
+        else:
+            for note in unused_columns(names, list(self.names), "X"):
+                warnings.warn(note, ColumnsWarning, stacklevel=2)
+        raw = _columns_of(raw, list(self.names))
+        if self.encoder is None:
             return np.asarray(raw)
         with locate_errors():
             return self.encoder.encode(self.encoder.values(_cells(raw)))
@@ -111,12 +102,11 @@ class FeatureStep:
         """Adopt the names and encoder of items that are encoded already."""
         if self.names is None and names is not None:
             self.names = np.array(names if encoder is None else encoder.names, dtype=object)
-            self.fitted = self.fitted or encoder
+            self.encoder = self.encoder or encoder
 
     def learnt(self) -> dict[str, Any]:
         """What `Fitted` keeps of this step."""
-        own = None if self.own is None else self.fitted
-        return {"feature_names_in": self.names, "encoder": self.encoder, "features": own}
+        return {"feature_names_in": self.names, "encoder": self.encoder}
 
     def _learn(self, cells: dict[str, Any]) -> None:
         """Fit an encoder if columns hold more than numbers."""
@@ -125,25 +115,12 @@ class FeatureStep:
         try:
             kinds, notes = ColumnChoice().kinds_of(cells)
             with locate_errors():
-                self.fitted = ItemEncoder.fit(kinds, read_values(kinds, cells))
+                self.encoder = ItemEncoder.fit(kinds, read_values(kinds, cells))
         except UnusableColumns as error:
             raise error.in_frame() from None
         for note in notes:
             warnings.warn(note, ColumnsWarning, stacklevel=2)
-        self.names = np.array(self.fitted.names, dtype=object)
-
-    def _by_own(self, raw: Any) -> NDArray[Any]:
-        if self.fitted is None:
-            fits = hasattr(self.own, "transform")
-            self.fitted = clone(self.own).fit(raw) if fits else self.own
-        transform = getattr(self.fitted, "transform", self.fitted)
-        features = _dense(transform(raw))
-        if features.ndim < 2 or len(features) != len(raw):
-            raise ValueError(
-                f"features must give numbers (m, d, ...) for m instances; for {len(raw)} it gave "
-                f"an array of shape {features.shape}"
-            )
-        return features
+        self.names = np.array(self.encoder.names, dtype=object)
 
 
 def _dense(array: Any) -> NDArray[Any]:

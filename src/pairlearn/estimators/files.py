@@ -94,10 +94,7 @@ def log_odds(classifier: PairPredictor, items: ItemTable, source: PathLike) -> F
             f"{source} has {items.features.shape[1]} features, and the model was fitted to {wanted}"
         )
     with np.errstate(over="ignore", invalid="ignore"):
-        if classifier.features is None:
-            z = classifier.log_odds(items.features.reshape(-1, *classifier.instance_shape_))
-        else:
-            z = classifier.log_odds(classifier._instances(items.features))
+        z = classifier.log_odds(items.features.reshape(-1, *classifier.instance_shape_))
     for row in first_rows(~np.isfinite(z).reshape(len(z), -1).all(1)):
         raise TableError(
             f"{source}: the item {quote(items.ids[row].item())} gets log-odds of {z[row]}: its "

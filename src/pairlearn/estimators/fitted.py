@@ -84,7 +84,6 @@ class Fitted(Scorer):
     annotators: Annotators
     feature_names_in: NDArray[Any] | None = None
     encoder: ItemEncoder | None = None
-    features: Any = None
     unjudged: int = 0
     scales: Mapping[str, Scale] = field(default_factory=dict)
     trained_on: Mapping[str, Any] | None = None

@@ -41,9 +41,8 @@ def read_pairs(
 ) -> tuple[NDArray[Any], Indices, NDArray[Any] | None]:
     """Instances (N, ...) of pairs, the rows (n, 2) of both ends among them, and their ids.
 
-    Pairs are (n, 2, d, ...), or (n, 2) ids that a preprocessor knows; without one, the user's own
-    step makes features of the ids, which may be texts. Equal features are the same instance, so
-    that pairs are dependent as they are by a common id.
+    Pairs are (n, 2, d, ...), or (n, 2) ids that a preprocessor knows. Equal features are the same
+    instance, so that pairs are dependent as they are by a common id.
     """
     _refuse_sparse("pairs", pairs)
     array = np.asarray(pairs)
@@ -56,13 +55,12 @@ def read_pairs(
         nothing = "is empty" if not len(array) else "has instances without features"
         raise ValueError(f"pairs {nothing}: there is nothing to learn from")
     if array.ndim > 2:
-        if step.own is None:
-            array = _checked("pairs", array)
-        features = _checked("pairs", step.numbers(array.reshape(-1, *array.shape[2:])))
+        array = _checked("pairs", array)
+        features = array.reshape(-1, *array.shape[2:])
         first, which = same_rows(features)
         unique = features[first] if len(first) < len(features) else features
         return unique, which.reshape(-1, 2), None
-    if preprocessor is None and step.own is None:
+    if preprocessor is None:
         raise ValueError(
             f"pairs of shape {array.shape} are ids and need a preprocessor that knows their "
             "features: an array whose rows they are, a table with an index, or a function"
@@ -99,16 +97,16 @@ def read_instances(name: str, x: Any, preprocessor: Any, step: FeatureStep) -> N
     if is_frame(x):
         return _checked(name, step.numbers(x))
     array = np.asarray(x)
-    if array.ndim == 1 and (preprocessor is not None or step.own is not None):
+    if array.ndim == 1 and preprocessor is not None:
         return look_up(preprocessor, as_known(array, preprocessor), step)
     if array.ndim < 2:
         raise ValueError(f"{name} must have shape (m, d, ...); got {array.shape}")
-    return _checked(name, step.numbers(array))
+    return _checked(name, array)
 
 
 def as_known(ids: NDArray[Any], preprocessor: Any) -> NDArray[Any]:
     """Ids as tables have them; for a function, as they are."""
-    return ids if preprocessor is None or callable(preprocessor) else _as_in_tables(ids)
+    return ids if callable(preprocessor) else _as_in_tables(ids)
 
 
 def _as_in_tables(ids: NDArray[Any]) -> NDArray[Any]:
@@ -140,15 +138,10 @@ def _checked(name: str, features: NDArray[Any], ids: NDArray[Any] | None = None)
 
 
 def look_up(preprocessor: Any, ids: NDArray[Any], step: FeatureStep) -> NDArray[Any]:
-    """Features (m, d, ...) of ids (m,), distinct or not.
-
-    The preprocessor is as in `PairClassifier`; None if the ids are the instances, such as texts.
-    """
-    if preprocessor is None:
-        features = step.numbers(ids)
-    elif is_frame(preprocessor):
+    """Features (m, d, ...) of ids (m,), distinct or not, by a preprocessor of `PairClassifier`."""
+    if is_frame(preprocessor):
         rows = _rows_of(preprocessor, ids)
-        if step.names is None and step.own is None:
+        if step.names is None:
             # The columns are learnt from all items, also from those without a judgement.
             features = step.numbers(preprocessor)[rows]
         else:
@@ -178,7 +171,7 @@ def look_up(preprocessor: Any, ids: NDArray[Any], step: FeatureStep) -> NDArray[
             )
         unknown = (ids < 0) | (ids >= len(array))
         _refuse_unknown(ids, unknown, f"{len(array)} rows of the preprocessor")
-        features = step.numbers(array[ids])
+        features = array[ids]
     return _checked("features of the preprocessor", features, ids)
 
 

@@ -11,7 +11,6 @@ such a model with ``skops``, or keep the table of pairs and fit again.
 from __future__ import annotations
 
 import copy
-import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -97,7 +96,6 @@ class Instances(Section):
     classes: list[bool | int | float | str]
     names: list[str] | None
     columns: list[Column] | None
-    features: str | None
 
 
 class Network(Section):
@@ -166,13 +164,6 @@ def save_model(fitted: Fitted, path: str | Path, *, overwrite: bool = False) -> 
             "the pairs and fit again; models 'mlp' and 'linear' and networks of your own can be "
             "saved"
         )
-    if fitted.features is not None:
-        warnings.warn(
-            f"features is {_full_name(fitted.features)}, which a model folder cannot keep: keep it "
-            "yourself, and pass it as PairClassifier.load(path, features=...)",
-            UserWarning,
-            stacklevel=3,
-        )
     tensors = {
         "mean": torch.as_tensor(fitted.mean),
         "scale": torch.as_tensor(fitted.scale),
@@ -185,7 +176,7 @@ def save_model(fitted: Fitted, path: str | Path, *, overwrite: bool = False) -> 
                 f"{type(tensor).__name__}, and a model folder keeps tensors only"
             )
         tensors[f"network.{place}"] = tensor
-    columns, names, own = fitted.encoder, fitted.feature_names_in, fitted.features
+    columns, names = fitted.encoder, fitted.feature_names_in
     model = Model(
         parameters=_parameters(fitted.parameters),
         instances=Instances(
@@ -194,7 +185,6 @@ def save_model(fitted: Fitted, path: str | Path, *, overwrite: bool = False) -> 
             classes=fitted.classes.tolist(),
             names=None if names is None else names.tolist(),
             columns=None if columns is None else [_section(Column, c) for c in columns.columns],
-            features=None if own is None else _full_name(own),
         ),
         network=_describe(fitted.module),
         output=_section(Output, fitted),
@@ -213,11 +203,10 @@ def save_model(fitted: Fitted, path: str | Path, *, overwrite: bool = False) -> 
     write_folder(path, tensors, config, overwrite=overwrite)
 
 
-def load_model(path: str | Path, module: nn.Module | None = None, features: Any = None) -> Fitted:
+def load_model(path: str | Path, module: nn.Module | None = None) -> Fitted:
     """Read what `save_model` wrote.
 
-    For a user's own network, ``module`` is an instance of its class; it is copied. ``features`` is
-    the fitted step, if the classifier was fitted with one.
+    For a user's own network, ``module`` is an instance of its class; it is copied.
     """
     if module is not None and not isinstance(module, nn.Module):
         raise TypeError(
@@ -226,23 +215,14 @@ def load_model(path: str | Path, module: nn.Module | None = None, features: Any 
     tensors, config = read_folder(path)
     try:
         model = msgspec.convert(config, Model)
-        return _fitted(model, tensors, module, features)
+        return _fitted(model, tensors, module)
     except (ValueError, RecursionError) as error:
         raise ModelFolderError(f"{path}: {error!s:.400}") from None
 
 
-def _fitted(
-    model: Model, tensors: dict[str, Tensor], module: nn.Module | None, features: Any
-) -> Fitted:
+def _fitted(model: Model, tensors: dict[str, Tensor], module: nn.Module | None) -> Fitted:
     """The value that a folder holds."""
     known, output = model.instances, model.output
-    if (known.features is None) != (features is None):
-        raise ValueError(
-            "it was fitted without features: leave them out"
-            if known.features is None
-            else f"its features are made by {known.features:.200}, which is not in the folder: "
-            "pass it, PairClassifier.load(path, features=...), fitted if it is fitted"
-        )
     arrays = {name: _array(tensors, name) for name in ("mean", "scale", "training_items")}
     state = {
         name.removeprefix("network."): tensors.pop(name)
@@ -261,7 +241,6 @@ def _fitted(
     network = _build(model.network, state, module)
     parameters = _fields(model.parameters) | {
         "training": TrainingOptions(**_fields(model.parameters.training)),
-        "features": features,
     }
     risk = model.parameters.risk
     if isinstance(risk, RiskOf):
@@ -279,7 +258,6 @@ def _fitted(
         flat=known.flat,
         feature_names_in=None if known.names is None else np.array(known.names, object),
         encoder=encoder.ItemEncoder(columns) if columns else None,
-        features=features,
         annotators=Annotators(tuple(Annotator(**_fields(one)) for one in model.annotators)),
         scales={name: Scale.of(ends) for name, ends in model.scales.items()},
         n_iter=model.epoch,
@@ -296,7 +274,7 @@ def _parameters(values: Mapping[str, Any]) -> Parameters:
         loss = getattr(risk.loss, "name", "logistic") if risk.needs_prior else "logistic"
         prior: Any = risk.prior
         risk = RiskOf(name=str(risk), prior=prior, loss=loss)
-    plain = {name: value for name, value in values.items() if name != "features"}
+    plain = dict(values)
     if isinstance(plain["prior"], Mapping):
         plain["prior"] = {str(name): share for name, share in plain["prior"].items()}
     for name in ("prior", "classes"):

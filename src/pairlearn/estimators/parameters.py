@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
 import torch
 from sklearn.base import BaseEstimator, clone
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils._param_validation import Interval, StrOptions
 from torch import nn
 
 from pairlearn.io.cells import ColumnKind
@@ -108,7 +108,6 @@ CONSTRAINTS: dict[str, Any] = {
     "classes": ["array-like", Interval(Integral, 2, None, closed="left"), None],
     "model": "no_validation",  # `_check_model` checks it
     "preprocessor": "no_validation",
-    "features": [callable, HasMethods(["fit", "transform"]), None],
     "epochs": [AUTO, Interval(Integral, 1, None, closed="left")],
     "training": [TrainingOptions, None],
     "random_state": ["random_state"],

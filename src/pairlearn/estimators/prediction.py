@@ -44,7 +44,6 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     majority: Literal["positive", "negative"] | None
     preprocessor: Any
-    features: Any
     fitted_: Fitted
 
     def __getattr__(self, name: str) -> Any:
@@ -201,18 +200,16 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         cls,
         path: str | Path,
         module: nn.Module | None = None,
-        features: Any = None,
         *,
         preprocessor: Any = None,
     ) -> Self:
-        """Read a classifier that `save` wrote; a module or features of your own are asked for.
+        """Read a classifier that `save` wrote; a module of your own is asked for.
 
-        `features` is the fitted transformer, ``classifier.features_``, or the callable. The
-        `preprocessor`, which is not saved either, is needed for ids only.
+        The `preprocessor`, which is not saved either, is needed for ids only.
         """
         from pairlearn.estimators.model_folder import load_model
 
-        fitted = load_model(path, module, features)
+        fitted = load_model(path, module)
         loaded = cls(**fitted.parameters, preprocessor=preprocessor)
         loaded.fitted_ = fitted
         return loaded
@@ -243,9 +240,7 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _step(self) -> FeatureStep:
         """The fitted step that makes features of instances."""
         fitted = self.fitted_
-        return FeatureStep(
-            self.features, fitted.encoder or fitted.features, fitted.feature_names_in
-        )
+        return FeatureStep(fitted.encoder, fitted.feature_names_in)
 
     def columns(self) -> ItemEncoder | None:
         """Columns that the classifier takes from a file; None if it was fitted without names."""
@@ -257,14 +252,14 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Features of instances to predict, checked against those of `fit`."""
         x, step, items = instances.as_array("X", x), self._step(), instances.is_item_table(x)
         ids = not items and not is_frame(x) and np.ndim(x) == 1
-        if ids and self.preprocessor is None and self.features is None:
+        if ids and self.preprocessor is None:
             raise ValueError(
                 f"X has shape {np.shape(x)}. If these are ids, the classifier has no preprocessor "
                 "to find their features with, and none is saved with it: give it to load or "
                 "set_params, preprocessor=items, or pass the items. Reshape your data by "
                 "X.reshape(1, -1) if it is one instance"
             )
-        if not (items or ids) and self.features is None and len(self.instance_shape_) == 1:
+        if not (items or ids) and len(self.instance_shape_) == 1:
             with refuse_huge("X", x):
                 return self._validated(x, step)
         features = instances.read_instances("X", x, self.preprocessor, step)
