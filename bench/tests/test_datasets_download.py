@@ -1,10 +1,6 @@
 """Downloads, with stand-ins for the net."""
 
-import io
-import sys
-import zipfile
 from dataclasses import replace
-from email.message import Message
 from types import SimpleNamespace
 from urllib.error import URLError
 
@@ -15,11 +11,9 @@ from pairlearn_bench.data import (
     DatasetCorruptError,
     DatasetNotFoundError,
     DatasetSpec,
-    ImageArchive,
     content_digest,
     get_spec,
     load,
-    sources,
 )
 
 sklearn_datasets = pytest.importorskip("sklearn.datasets")
@@ -82,7 +76,7 @@ def test_openml_and_the_round_trip_through_the_cache(openml, cache, name, number
         assert first.x[4, 3, 2, 1] == flat(spec)[4, 1 * 1024 + 3 * 32 + 2]
     else:
         assert np.array_equal(first.x, flat(spec).reshape(10, *spec.shape))
-    assert sorted(file.name for file in cache.iterdir()) == [f"{name}.npz", f"{name}.npz.json"]
+    assert sorted(file.name for file in cache.iterdir()) == [f"{name}.npz"]
     again = load(spec, download=False)
     assert np.array_equal(again.x, first.x)
     assert np.array_equal(again.y, first.y)
@@ -141,89 +135,3 @@ def test_no_download_asks_nobody(openml):
     with pytest.raises(DatasetNotFoundError, match="nowhere to download it from"):
         load(replace(tiny("letter"), source=None))
     assert openml.requests == []
-
-
-@pytest.fixture
-def pmu(tmp_path):
-    """PMU-UD of twenty images behind a file:// address."""
-    image = pytest.importorskip("PIL.Image")
-    path = tmp_path / "served.zip"
-    with zipfile.ZipFile(path, "w") as archive:
-        for k in range(20):
-            buffer = io.BytesIO()
-            image.new("L", (60, 45), k).save(buffer, "JPEG")
-            archive.writestr(f"PMU-UD/{k % 10}/{k}.jpg", buffer.getvalue())
-    return replace(tiny("pmu-ud", 16, 4), source=ImageArchive(path.as_uri())), path
-
-
-def test_pmu_ud(pmu, cache):
-    spec, path = pmu
-    reports = []
-    dataset = load(spec, progress=lambda done, total: reports.append((done, total)))
-    size = path.stat().st_size
-    assert (reports[0], reports[-1]) == ((0, size), (size, size))
-    assert np.bincount(dataset.y).tolist() == [2] * 10
-    assert sorted(file.name for file in cache.iterdir()) == ["pmu-ud.npz", "pmu-ud.npz.json"]
-    assert np.array_equal(load(spec, download=False).x, dataset.x)
-
-
-def test_nothing_is_kept_of_a_damaged_archive(pmu, cache):
-    spec, path = pmu
-    whole = path.read_bytes()
-    path.write_bytes(whole[:200])
-    with pytest.raises(DatasetCorruptError, match=r"download from file://.*served\.zip cannot be"):
-        load(spec)
-    assert not cache.exists()
-    path.write_bytes(whole)
-    assert len(load(spec).y) == 20
-
-
-def test_without_pillow(pmu, monkeypatch):
-    monkeypatch.setitem(sys.modules, "PIL.Image", None)
-    monkeypatch.setattr(sources, "urlopen", None)  # it says so before the download
-    with pytest.raises(ImportError, match=r'needs Pillow: .*pip install "\.\[images\]"'):
-        load(pmu[0])
-
-
-class Broken(io.BytesIO):
-    """A response of a hundred bytes that breaks after ten."""
-
-    def __init__(self, failure: BaseException | None):
-        super().__init__(bytes(10))
-        self.failure = failure
-        self.headers = Message()
-        self.headers["Content-Length"] = "100"
-
-    def read(self, size=-1):
-        chunk = super().read(size)
-        if not chunk and self.failure is not None:
-            raise self.failure
-        return chunk
-
-
-@pytest.mark.parametrize(
-    ("failure", "raised"),
-    [
-        (ConnectionResetError("reset"), DatasetNotFoundError),
-        (KeyboardInterrupt(), KeyboardInterrupt),
-        (None, DatasetNotFoundError),
-    ],
-)
-def test_a_broken_stream_leaves_nothing(monkeypatch, cache, failure, raised):
-    monkeypatch.setattr(sources, "urlopen", lambda url, timeout: Broken(failure))
-    with pytest.raises(raised) as caught:
-        load("pmu-ud")
-    assert not cache.exists()
-    if failure is None:
-        assert "could not be fetched: it ended after 10 of 100 bytes" in str(caught.value)
-        assert "or pmu-ud.zip, published at https://archive.ics" in str(caught.value)
-
-
-def test_a_bar_on_a_terminal_only(pmu, cache, monkeypatch, capsys):
-    load(pmu[0])
-    assert capsys.readouterr().err == ""
-    (cache / "pmu-ud.npz").unlink()
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    monkeypatch.setenv("TERM", "xterm")
-    load(pmu[0])
-    assert "Downloading" in capsys.readouterr().err

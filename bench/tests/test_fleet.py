@@ -1,7 +1,6 @@
 """The fleet as a whole: who learns what from whom, evaluation, precision, refusals."""
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -289,62 +288,3 @@ def test_read_only_and_image_features_are_fine():
     x[:, 0, 0] = X[:, 0]
     x.flags.writeable = False
     assert Fleet(x, measured(ALL), "linear", device="cpu").fit(1)["all"].shape == (1, 1, 1)
-
-
-# --- used again ----------------------------------------------------------------------------
-
-
-def other_groups():
-    _, ends, labels = draw(5)
-    test = TestSet(np.arange(40), X[:40, 0] > 0)
-    return [
-        Group(ends, [member("sconf-abs", 0.3, labels, seed=4), member(labels=labels)], 7, test),
-        Group(ENDS, [member("supervised", labels=LABELS > 0.5, seed=1), member()], 1, test),
-    ]
-
-
-@pytest.mark.filterwarnings("ignore:mkldnn_matmul failed")  # of a CPU without bfloat16
-@pytest.mark.parametrize("precision", ["float64", "bf16"])
-@pytest.mark.parametrize("pairs", [len(ENDS), 37])
-def test_a_fleet_that_restarts_is_a_new_one(precision, pairs):
-    members = [member(labels=LABELS[:pairs]), member("convex-0.5-relu", labels=LABELS[:pairs])]
-    first = [Group(ENDS[:pairs], members, s) for s in range(2)]
-    fleet = trained(first, precision=precision)
-    fleet.restart(other_groups())
-    restarted = fleet.fit(4, window=2)
-    fresh = Fleet(X, other_groups(), batch_size=16, precision=precision, device="cpu")
-    accuracy = fresh.fit(4, window=2)
-    for g in range(2):
-        for m in range(2):
-            assert torch.equal(flat(fleet.module(g, m)), flat(fresh.module(g, m)))
-    assert np.array_equal(restarted["all"], accuracy["all"])
-
-
-def test_a_fleet_that_restarts_has_the_guiding_priors_of_its_new_members():
-    def guided(prior):
-        return [Group(ENDS, [replace(member(), guiding_prior=prior), member()])]
-
-    fleet = trained(guided(0.9))
-    found = {}
-    for prior in (0.2, None):
-        fleet.restart(guided(prior))
-        fleet.fit(8)
-        found[prior] = flat(fleet.module())
-        assert torch.equal(found[prior], flat(trained(guided(prior), epochs=8).module()))
-    assert not torch.equal(found[0.2], found[None])
-
-
-@pytest.mark.parametrize(
-    "groups",
-    [
-        [Group(ENDS, [member()])],
-        [Group(ENDS[:10], [member(labels=LABELS[:10])] * 2)],
-        [Group(ENDS, [member(), member(learning_rate=1e-4)])],
-        [Group(ENDS, [member(), replace(member(), guiding_prior=0.2)])],
-    ],
-    ids=["sizes", "batches", "rates", "guided"],
-)
-def test_a_fleet_does_not_restart_with_another_shape(groups):
-    fleet = trained([Group(ENDS, [member(), member("sconf-abs")])])
-    with pytest.raises(ValueError, match="same sizes, rates and size of the batches"):
-        fleet.restart(groups)

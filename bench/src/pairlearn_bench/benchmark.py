@@ -53,7 +53,6 @@ class Benchmark:
         prepare = as_images if self.model in CONVOLUTIONAL else as_features
         self.features: NDArray[np.float32] | Tensor = prepare(self.dataset.x, self.dataset.spec)
         self.positive = self.dataset.spec.is_positive(self.dataset.y)
-        self._used: Fleet | None = None
 
     def rows(self, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Rows of the training and of the test split."""
@@ -100,7 +99,16 @@ class Benchmark:
     ) -> list[Result]:
         """Train one fleet and measure the accuracy of each run."""
         run = groups[0][0]
-        fleet = self._fleet(self._groups(groups, annotators), run.batch_size)
+        if choose_device(self.device).type == "cuda":
+            free_memory()
+        fleet = Fleet(
+            self.features,
+            self._groups(groups, annotators),
+            self.model,
+            batch_size=run.batch_size,
+            device=self.device,
+            precision=self.precision,
+        )
         saving = {} if checkpoints is None else checkpoints.of(groups)
         history = fleet.fit(run.epochs, window=run.window, progress=progress, **saving)
         results = []
@@ -118,23 +126,6 @@ class Benchmark:
                     accuracy[f"annotator_{name}"] = float(correct.mean())
                 results.append((run, accuracy))
         return results
-
-    def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"_used": None}  # a fleet is not sent to other processes
-
-    def _fleet(self, groups: list[Group], batch_size: int) -> Fleet:
-        """A fleet of these groups; convolutional networks reuse the previous one if they can."""
-        if self._used is not None and self._used.can_restart(groups):
-            self._used.restart(groups)
-            return self._used
-        if choose_device(self.device).type == "cuda":
-            self._used = None
-            free_memory()
-        options: Any = {"device": self.device, "precision": self.precision}
-        fleet = Fleet(self.features, groups, self.model, batch_size=batch_size, **options)
-        if self.model in CONVOLUTIONAL:
-            self._used = fleet
-        return fleet
 
     def _groups(self, runs: Sequence[Sequence[Run]], annotators: Posteriors) -> list[Group]:
         """The groups of a fleet, which all have a column of weights for each kind of row."""

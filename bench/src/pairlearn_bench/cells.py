@@ -217,7 +217,8 @@ def table_order(run: Run) -> tuple[Any, ...]:
     dataset = _DATASET_ORDER.get(run.dataset, len(_DATASET_ORDER))
     noise = run.prior_factor, run.label_noise
     method = method_order(run.method)
-    return dataset, run.variant, run.prior, *noise, run.fraction, method, run.key()
+    size = run.n_training_pairs, run.fraction
+    return dataset, run.variant, run.prior or 0.0, *noise, *size, method, run.key()
 
 
 def dataset_title(name: str, variant: str = "") -> str:
@@ -228,7 +229,8 @@ def dataset_title(name: str, variant: str = "") -> str:
 
 def describe(item: Any) -> str:
     """The conditions of a run or of a compared cell in words."""
-    parts = [f"{dataset_title(item.dataset, item.variant)} at {item.prior:g}"]
+    place = f", {item.pairs:,} pairs" if item.prior is None else f" at {item.prior:g}"
+    parts = [f"{dataset_title(item.dataset, item.variant)}{place}"]
     if item.prior_factor != 1.0:
         parts.append(f"ε = {item.prior_factor:g}")
     if item.label_noise:
@@ -240,8 +242,8 @@ def describe(item: Any) -> str:
 
 def departures(grid: str, items: Iterable[Any]) -> list[str]:
     """A line on how runs or compared cells depart from the paper's recipes, if any does."""
-    if grid == "siblings":
-        return []  # an experiment of our own
+    if grid in ("siblings", "classes"):
+        return []  # experiments of our own
     changed = dict.fromkeys(
         f"{dataset_title(item.dataset, item.variant)} ({', '.join(item.changes)})"
         for item in items
@@ -254,7 +256,9 @@ def condition_of(cell: Cell | PublishedCell) -> tuple[Any, ...]:
     """The conditions under which methods are compared."""
     source = cell.config if isinstance(cell, Cell) else cell
     noise = source.prior_factor, source.label_noise
-    return source.dataset, source.prior, *noise, source.fraction
+    # At the priors of the data a grid varies the number of pairs.
+    size = source.pairs if isinstance(source, Run) and source.prior is None else source.fraction
+    return source.dataset, source.prior, *noise, size
 
 
 def match(cells: Iterable[Cell], published: Iterable[PublishedCell]) -> dict[Cell, PublishedCell]:
@@ -295,6 +299,7 @@ _COLUMNS: dict[str, tuple[str, ...]] = {
     "gamma": (*_METHOD, *_SUMMARY, *_ORIGIN),
     "limited": (*_METHOD, "fraction", *_SUMMARY, *_ORIGIN),
     "siblings": (*_METHOD, "fraction", *_SUMMARY, *_ORIGIN),
+    "classes": ("dataset", "pairs", "method", *_SUMMARY, *_ORIGIN),
     "robustness": (
         *("dataset", "prior_factor", "label_noise_std", "correction", *_SUMMARY),
         *("risk", *_ORIGIN),

@@ -46,7 +46,7 @@ app = new_app(
 )
 _SUBSET = "How the test set is reduced to the class prior."
 Subset = Annotated[Literal["paper", "stratified"], option(_SUBSET)]
-GridName = Literal["accuracy", "gamma", "limited", "robustness", "siblings"]
+GridName = Literal["accuracy", "gamma", "limited", "robustness", "siblings", "classes"]
 Experiment = Annotated[GridName, argument("The experiment.")]
 Store = Annotated[
     Path | None,

@@ -32,8 +32,9 @@ from pairlearn_bench.benchmark import (
     Result,
     group_key,
 )
+from pairlearn_bench.classes import ClassesBenchmark
 from pairlearn_bench.data import load
-from pairlearn_bench.runs import Run, grouped, risk_of
+from pairlearn_bench.runs import CLASSES, Run, grouped, risk_of
 
 MEMBERS_ON_CPU = 1  # stacking gains nothing there, and a run alone always rounds the same
 MODELS_ON_CUDA = 1024
@@ -167,13 +168,14 @@ def execute(
         if progress is not None:
             progress(done + epochs, total, text)
 
-    sets = grouped(planned, lambda run: (run.dataset, run.model, run.images))
-    for (name, model, images), members in sets.items():
+    sets = grouped(planned, lambda run: (run.dataset, run.model, run.images, run.method in CLASSES))
+    for (name, model, images, several), members in sets.items():
         chosen = set(members).intersection(alike)
         if not chosen:
             continue
-        benchmark = Benchmark(load(name, data, images=images), model, device, precision)
-        fleets = plan_fleets(members, largest_fleet(benchmark, members))
+        kind = ClassesBenchmark if several else Benchmark
+        benchmark = kind(load(name, data, images=images), model, device, precision)
+        fleets = plan_fleets(members, 1 if several else largest_fleet(benchmark, members))
         fleets = [fleet for fleet in fleets if chosen.intersection(_runs_of(fleet))]
         trained = [run for fleet in fleets for run in _runs_of(fleet)]
         # The other runs of a fleet train again.
@@ -247,6 +249,8 @@ def _runs_of(fleet: PlannedFleet) -> list[Run]:
 
 def _as_trained(run: Run) -> Run:
     """The run with ε = 1 or σ = 0 if its risk does not read the prior or the judgements."""
+    if run.method in CLASSES:
+        return run
     risk = risk_of(run.method, run.estimator_prior)
     if isinstance(risk, Supervised):
         return replace(run, prior_factor=1.0, label_noise=0.0)

@@ -8,10 +8,13 @@ from itertools import product
 from types import MappingProxyType
 from typing import Any
 
+from pairlearn import PairClassifier
+from pairlearn.estimators.parameters import recipe_of
 from pairlearn.models import CONVOLUTIONAL, PERCEPTRONS
 from pairlearn_bench.data import SPECS, get_spec
 from pairlearn_bench.data.dataset import PAPER_DATASETS as PAPER_DATASETS
 from pairlearn_bench.runs import (
+    CLASSES,
     CORRECTIONS,
     GUIDED,
     METHODS,
@@ -59,7 +62,7 @@ class Grid:
     description: str
     methods: tuple[str, ...]
     datasets: tuple[str, ...] = PAPER_DATASETS
-    priors: tuple[float, ...] = (0.2,)
+    priors: tuple[float | None, ...] = (0.2,)
     prior_factors: tuple[float, ...] = (1.0,)
     label_noises: tuple[float, ...] = (0.0,)
     fractions: tuple[float, ...] = (1.0,)
@@ -96,7 +99,7 @@ class Grid:
                 annotator=self.annotator,
                 model=self.model or spec.model,
                 pairs=self.pairs or spec.n_pairs,
-                epochs=spec.epochs if self.epochs is None else self.epochs,
+                epochs=self.epochs or spec.epochs,
                 batch_size=spec.batch_size,
                 learning_rate=spec.learning_rate,
                 weight_decay=spec.weight_decay,
@@ -108,8 +111,38 @@ class Grid:
                 *(self.priors, self.seeds, self.prior_factors),
                 *(self.label_noises, self.fractions, self.methods),
             )
-            if is_defined(method, round(factor * prior, 12))
+            if is_defined(method, None if prior is None else round(factor * prior, 12))
         ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClassesGrid(Grid):
+    """A grid over numbers of pairs, up to half of a data set's training items.
+
+    Each number has the recipe that `PairClassifier` chooses for so many rows.
+    """
+
+    sizes: tuple[int, ...]
+
+    def runs(self) -> list[Run]:
+        """Expand to runs, the smallest numbers of pairs first."""
+        runs = []
+        for dataset in self.datasets:
+            for size in self.sizes:
+                pairs = min(size, get_spec(dataset).n_train // 2)
+                recipe = recipe_of(PairClassifier(), self.model, pairs, 0)
+                chosen = Grid(**{k: v for k, v in vars(self).items() if k != "sizes"})
+                runs += [
+                    replace(
+                        run,
+                        epochs=self.epochs or recipe.epochs,
+                        batch_size=recipe.batch_size,
+                        learning_rate=recipe.learning_rate,
+                        window=1,
+                    )
+                    for run in replace(chosen, datasets=(dataset,), pairs=pairs).runs()
+                ]
+        return list(dict.fromkeys(runs))
 
 
 _GRIDS = (
@@ -152,6 +185,15 @@ _GRIDS = (
         fractions=(0.1, 0.3, 1.0),
         pairs=1000,
         annotator="calibrated",
+    ),
+    ClassesGrid(
+        name="classes",
+        description="questions about a data set's own classes, at their own priors",
+        methods=tuple(CLASSES),
+        datasets=_MLP_DATASETS,
+        priors=(None,),
+        sizes=(300, 1000, 3000, 10_000, 30_000),
+        model="mlp-bn",
     ),
 )
 

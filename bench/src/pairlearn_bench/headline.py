@@ -33,7 +33,7 @@ from pairlearn_bench.reproduction import (
     compare_with_published,
     is_comparable,
 )
-from pairlearn_bench.runs import PAPER_RISKS, Record, Run, grouped
+from pairlearn_bench.runs import CLASSES, PAPER_RISKS, Record, Run, grouped
 from pairlearn_bench.statements import LIKELIHOODS, READ_BY, SOFT, question_of
 from pairlearn_bench.statistics import (
     Contrast,
@@ -46,6 +46,9 @@ from pairlearn_bench.statistics import (
 AnyCell = TypeVar("AnyCell", Cell, PublishedCell)
 CHALLENGERS = {"likelihood-abs": "", "likelihood-guided": "guided-"}
 """Our methods that are compared with the others, and the prefix of their counts."""
+
+CLASSES_RIVALS = ("classes-label", "classes-labels", "classes-confidences")
+"""Answers about single items that those about a proposed class are compared with."""
 
 
 @dataclass(frozen=True)
@@ -228,6 +231,7 @@ def _claims(
     """Tallies of all claims about comparable runs, also of those without cells."""
     paper, fair = (summarize(records, subset) for subset in TEST_SUBSETS)
     yield "siblings", _against_unbiased_risks(fair)
+    yield from _of_classes(fair)
     evidence = compare_with_published(paper, published).evidence
     for name, group in GROUPS.items():
         margins = [
@@ -297,6 +301,24 @@ def _against_unbiased_risks(cells: Sequence[Cell]) -> Contest:
             and key(cell) in likelihoods
         ],
     )
+
+
+def _of_classes(cells: Sequence[Cell]) -> Iterator[tuple[str, Contest]]:
+    """Compare answers about a proposed class with other answers about the same items."""
+    methods = {
+        method: {condition_of(cell): cell for cell in group}
+        for method, group in grouped(cells, lambda cell: cell.config.method).items()
+    }
+    for name, hard in (("soft", ""), ("hard", "-hard")):
+        ours = f"classes-proposed{hard}"
+        for theirs in (*CLASSES_RIVALS, f"classes-random{hard}", f"classes-same{hard}"):
+            both = [
+                (cell, cell.by_seed, methods[theirs][key].by_seed)
+                for key, cell in methods.get(ours, {}).items()
+                if key in methods.get(theirs, {})
+            ]
+            claim = f"{CLASSES[ours]}, against {CLASSES[theirs]}"
+            yield f"{name}-{theirs.split('-')[1]}", Contest.paired(claim, both)
 
 
 def _best_cells(cells: Iterable[AnyCell]) -> dict[Any, AnyCell]:

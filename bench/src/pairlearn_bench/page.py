@@ -69,6 +69,7 @@ TITLES = {
     "limited": "With fewer pairs",
     "robustness": "Under a wrong class prior and noisy labels",
     "siblings": "Other statements about the same items",
+    "classes": "All classes of the data",
 }
 EXPLAINED = {
     "accuracy": f"""Each method on each data set and class prior. The dashed line is supervised
@@ -83,6 +84,8 @@ numbers drawn from N(1, σ²). Every cell shows its accuracy; a data set has one
 published cells at σ = 0.01 and 0.1 repeat others to the last digit: they are shown and not
 counted.""",
     "siblings": "Accuracy with equally many statements of each kind about the same items.",
+    "classes": """What answers about the data's own classes teach, beside labels from the same
+annotator.""",
 }
 """Explanation of the figures and tables of an experiment."""
 
@@ -91,6 +94,7 @@ _PARAMETERS: dict[str, dict[str, Callable[[Cell], Any]]] = {
     "gamma": {"γ": lambda cell: cell.gamma},
     "limited": {"pairs": lambda cell: cell.config.n_training_pairs},
     "siblings": {"statements": lambda cell: cell.config.n_training_pairs},
+    "classes": {"pairs": lambda cell: cell.config.pairs},
     "robustness": {
         "ε": lambda cell: cell.config.prior_factor,
         "σ": lambda cell: cell.config.label_noise,
@@ -191,7 +195,8 @@ def _with_legend(grid: str, panel: Panel, ax: Axes) -> None:
 
 def _facets(cell: Cell) -> dict[str, str]:
     """The values by which a row or a figure is filtered."""
-    return {"dataset": cell.config.dataset, "prior": f"{cell.config.prior:g}"}
+    prior = "" if cell.config.prior is None else f"{cell.config.prior:g}"
+    return {"dataset": cell.config.dataset, "prior": prior}
 
 
 def _cells_table(summary: GridSummary) -> HtmlTable:

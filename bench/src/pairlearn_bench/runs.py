@@ -25,7 +25,24 @@ from pairlearn_bench.statements import LIKELIHOODS, SIDELESS
 CORRECTIONS = ("none", "relu", "abs")
 GUIDED = "likelihood-guided"
 PUBLISHED_IMAGES = "published images"
-VARIANTS = (GUIDED, *LIKELIHOODS, *RIVALS)
+CLASSES = {
+    "classes-true": "2n true classes",
+    "classes-labels": "2n drawn labels",
+    "classes-label": "n drawn labels",
+    "classes-confidences": "2n soft labels",
+    "classes-all": "every class, soft",
+    "classes-all-hard": "every class, hard",
+    "classes-proposed": "a proposed class, soft",
+    "classes-proposed-hard": "a proposed class, hard",
+    "classes-random": "a random class, soft",
+    "classes-random-hard": "a random class, hard",
+    "classes-same": "same alone, soft",
+    "classes-same-hard": "same alone, hard (MCL)",
+}
+"""Methods for a data set's own classes, and their titles."""
+OF_ITEMS = ("supervised", *list(CLASSES)[:4])
+"""Methods that learn from answers about single items."""
+VARIANTS = (GUIDED, *LIKELIHOODS, *RIVALS, *CLASSES)
 
 _CORRECTION_TITLES = {
     "none": "Unbiased",
@@ -82,6 +99,8 @@ class Method:
     @property
     def title(self) -> str:
         """The name in tables and figures, that of the paper if it has one."""
+        if self.name in CLASSES:
+            return CLASSES[self.name]
         family, _, number = self.risk.partition("-")
         if family in ("mcl", "glws"):
             return " ".join([family.upper(), *[self.correction] * (family == "glws")])
@@ -100,7 +119,7 @@ class Method:
     @property
     def is_weak(self) -> bool:
         """Whether it learns from pairs alone, without labels."""
-        return self.risk != "supervised"
+        return self.name not in OF_ITEMS
 
 
 def convex_method(gamma: float, correction: str) -> str:
@@ -116,7 +135,7 @@ def convex_method(gamma: float, correction: str) -> str:
     return f"{family}-{correction}"
 
 
-def risk_of(method: str, prior: float) -> Risk:
+def risk_of(method: str, prior: float | None) -> Risk:
     """The risk that a method trains with; ValueError if it is undefined at this prior."""
     if method in SIDELESS and prior == 0.5:
         raise ValueError(f"{method}: at prior ½ the classes cannot be told apart")
@@ -132,9 +151,11 @@ def canonical_name(method: str) -> str:
 
 
 @cache
-def is_defined(method: str, prior: float) -> bool:
-    """Whether a method is defined at the prior given to its estimator."""
+def is_defined(method: str, prior: float | None) -> bool:
+    """Whether a method is defined at the prior given to its estimator; None is that of the data."""
     canonical_name(method)
+    if prior is None or method in CLASSES:
+        return prior is None and method in CLASSES
     if not 0 < prior < 1:
         raise ValueError(f"prior must lie in (0, 1); got {prior}")
     try:
@@ -156,7 +177,7 @@ METHODS: tuple[str, ...] = (
 )
 """The rows of the accuracy tables; any further risk of soft judgements is there with ABS."""
 
-_ORDER = {name: number for number, name in enumerate(METHODS)}
+_ORDER = {name: number for number, name in enumerate((*METHODS, *CLASSES))}
 
 
 def method_order(method: str) -> int:
@@ -196,6 +217,8 @@ _RULES: dict[str, _Rule] = {
 def check_field(field: str, value: Any, name: str | None = None) -> Any:
     """The value of a field of a run in its type; if it breaks the rule, an error with `name`."""
     kind, holds, rule = _RULES[field]
+    if field == "prior" and value is None:
+        return None
     typed = isinstance(value, str) if kind is str else is_number(value)
     if not (typed and kind(value) == value and holds(value)):
         raise ValueError(f"{name or field}={value!r:.80} must be {rule}")
@@ -210,8 +233,8 @@ class Run:
     ----------
     dataset : str
         Name of the benchmark.
-    prior : float
-        Class prior π₊ of the pairs and of the test set, in (0, 1).
+    prior : float or None
+        Class prior π₊ of the pairs and of the test set, in (0, 1); None is that of the data.
     seed : int
         Seed of all random numbers.
     method : str
@@ -241,7 +264,7 @@ class Run:
     """
 
     dataset: str
-    prior: float
+    prior: float | None = None
     seed: int
     method: str
     prior_factor: float = 1.0
@@ -263,17 +286,17 @@ class Run:
             object.__setattr__(self, name, check_field(name, getattr(self, name)))
         object.__setattr__(self, "method", canonical_name(self.method))
         prior = self.estimator_prior
-        if not (0 < prior < 1 and is_defined(self.method, prior)):
+        if not ((prior is None or 0 < prior < 1) and is_defined(self.method, prior)):
             raise ValueError(
-                f"method={self.method!r} must be a risk that is defined at the prior {prior:g}, "
+                f"method={self.method!r} must be a risk that is defined at the prior {prior}, "
                 "the one given to its estimator"
             )
 
     @property
-    def estimator_prior(self) -> float:
+    def estimator_prior(self) -> float | None:
         """The prior given to the estimator, ε π₊."""
         # Without rounding, 1.1·0.2 would differ from 0.22 in the last bit.
-        return round(self.prior_factor * self.prior, 12)
+        return None if self.prior is None else round(self.prior_factor * self.prior, 12)
 
     @property
     def variant(self) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from pairlearn_bench.cells import Cell, format_cell, index_cells, table_order
+from pairlearn_bench.data import SPECS
 from pairlearn_bench.runs import Method, grouped, method_order
 from pairlearn_bench.statements import SIBLING_METHODS, STATEMENTS, question_of
 
@@ -119,6 +120,27 @@ def siblings_table(cells: Sequence[Cell]) -> Table:
     )
 
 
+def classes_table(cells: Sequence[Cell]) -> Table:
+    """What was learnt from as rows, numbers of pairs as columns, a block for each data set.
+
+    The best method about pairs in each column of a block is bold.
+    """
+
+    def size(cell: Cell) -> str:
+        spec, pairs = SPECS.get(cell.config.dataset), cell.config.pairs
+        return "all items" if spec and pairs == spec.n_train // 2 else f"{pairs:,} pairs"
+
+    return _crossed(
+        sorted(cells, key=lambda cell: cell.config.pairs),
+        "Accuracy with all classes of the data",
+        ("Data set", "Learnt from"),
+        block=_by_dataset,
+        row=lambda c: (method_order(c.config.method), c.method.title),
+        column=size,
+        best_in_columns=True,
+    )
+
+
 def _worth(method: str, sizes: Sequence[int], means: Mapping[tuple[str, int], float]) -> str:
     """Labels that teach as much as one statement, interpolated between the sizes."""
     labels = [means.get(("likelihood-label", size)) for size in sizes]
@@ -140,6 +162,7 @@ TABLES: dict[str, Callable[[Sequence[Cell]], Table]] = {
     "limited": limited_table,
     "robustness": robustness_table,
     "siblings": siblings_table,
+    "classes": classes_table,
 }
 """The table of each grid."""
 

@@ -20,13 +20,13 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pairlearn_bench.data.sources import Arrays, ImageArchive, OpenML, ScikitLearn
+from pairlearn_bench.data.sources import Arrays, OpenML, ScikitLearn
 
 # Keeps this stream of random numbers apart from others started from the same seed.
 _SPLIT_STREAM = int.from_bytes(b"split", "big")
 
 
-Source: TypeAlias = OpenML | ImageArchive | ScikitLearn | Callable[[], Arrays]
+Source: TypeAlias = OpenML | ScikitLearn | Callable[[], Arrays]
 Images: TypeAlias = Literal["proper", "published"]
 
 
@@ -56,7 +56,7 @@ class DatasetSpec:
     scale : float
         Divisor in :func:`as_features`: 255 for images; 1 for the tables of small integers,
         because the model normalises its input.
-    source : OpenML, ImageArchive, ScikitLearn, callable or None
+    source : OpenML, ScikitLearn, callable or None
         Where the data are published, or a function that returns the arrays of the file; None if
         there is only a file.
     digest : str or None
@@ -116,7 +116,6 @@ class DatasetSpec:
 
 _SOURCES: dict[str, Callable[[Any], Source]] = {
     "openml": OpenML,
-    "archive": ImageArchive,
     "sklearn": ScikitLearn,
 }
 
@@ -124,9 +123,9 @@ _SOURCES: dict[str, Callable[[Any], Source]] = {
 def _read_specs() -> Iterator[tuple[str, DatasetSpec]]:
     text = resources.files("pairlearn_bench.data").joinpath("benchmarks.toml").read_text("utf-8")
     for name, entry in tomllib.loads(text).items():
-        ((kind, place),) = entry.pop("source").items()
+        source = [_SOURCES[kind](place) for kind, place in entry.pop("source", {}).items()]
         entry |= {field: tuple(entry[field]) for field in ("shape", "class_names", "positive")}
-        yield name, DatasetSpec(name=name, source=_SOURCES[kind](place), **entry)
+        yield name, DatasetSpec(name=name, source=source[0] if source else None, **entry)
 
 
 _SPECS = dict(_read_specs())

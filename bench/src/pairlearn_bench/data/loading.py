@@ -1,13 +1,10 @@
 """Load a benchmark from a folder, the cache, or the internet.
 
-In a folder a data set is the file ``NAME.npz`` or, if it is published as an archive of images,
-that archive as ``NAME.zip``.
+In a folder a data set is the file ``NAME.npz``.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 import zipfile
 from collections.abc import Mapping, Sequence
@@ -20,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.atomic import replacing
-from pairlearn.progress import bar
 from pairlearn_bench.data.dataset import (
     Dataset,
     DatasetSpec,
@@ -31,10 +27,7 @@ from pairlearn_bench.data.dataset import (
 from pairlearn_bench.data.sources import (
     Arrays,
     DatasetCorruptError,
-    ImageArchive,
-    Progress,
     ScikitLearn,
-    read_archive,
 )
 
 CIFAR10H = "cifar10h.npz"
@@ -50,14 +43,13 @@ def load(
     data: str | os.PathLike[str] | None = None,
     *,
     download: bool = True,
-    progress: Progress | None = None,
     images: Images = "proper",
 ) -> Dataset:
     """Load a benchmark from the first place that has it.
 
     The places are the folder ``data``, the cache of earlier downloads, and the internet. Data are
-    compared with the published content if that is known, and with the checksum recorded at
-    download; a file that differs is an error and is never used.
+    compared with the published content if that is known; a file that differs is an error and is
+    never used.
 
     Parameters
     ----------
@@ -67,9 +59,6 @@ def load(
         Folder with data files; None takes ``PAIRLEARN_DATA``, if set.
     download : bool
         Whether to download the data if no folder has them.
-    progress : callable or None
-        Called during a download with the bytes done and the total, None while that is unknown.
-        By default a progress bar is shown on a terminal.
     images : {"proper", "published"}
         How colour images (CIFAR-10) are prepared for a model. "published" does what the
         public code of the field did: the 32×32×3 values of an image are *reshaped* to
@@ -109,8 +98,7 @@ def load(
         reason = "there is nowhere to download it from" if download else "download=False"
         raise DatasetNotFoundError(_what_to_do(spec, folders, reason))
     try:
-        with bar(f"Downloading {spec.title}", unit="bytes", shown=progress is None) as shown:
-            arrays = source.fetch(spec, progress or shown or (lambda done, total: None))
+        arrays = source.fetch(spec)
     except DatasetCorruptError:
         raise
     except (OSError, HTTPException, ValueError) as error:
@@ -118,7 +106,7 @@ def load(
         raise DatasetNotFoundError(_what_to_do(spec, folders, reason)) from error
     # Cached only once it has been verified.
     fetched = _from_arrays(spec, arrays, f"the download from {source}")
-    write_npz_atomically(cache / f"{spec.name}.npz", to_arrays(fetched), source=str(source))
+    write_npz_atomically(cache / f"{spec.name}.npz", to_arrays(fetched))
     return fetched
 
 
@@ -197,13 +185,8 @@ def cache_folder() -> Path:
 
 def read_folder(spec: DatasetSpec, folder: Path) -> Dataset | None:
     """Read a data set from a folder; None if it has no such file."""
-    whole, archive = folder / f"{spec.name}.npz", folder / f"{spec.name}.zip"
-    if whole.exists():
-        return _from_arrays(spec, read_npz(whole), str(whole))
-    if isinstance(spec.source, ImageArchive) and archive.exists():
-        with archive.open("rb") as file:
-            return _from_arrays(spec, read_archive(spec, file, str(archive)), str(archive))
-    return None
+    file = folder / f"{spec.name}.npz"
+    return _from_arrays(spec, read_npz(file), str(file)) if file.exists() else None
 
 
 def _layout(spec: DatasetSpec) -> str:
@@ -217,11 +200,10 @@ def _layout(spec: DatasetSpec) -> str:
 
 def _what_to_do(spec: DatasetSpec, folders: Sequence[Path], reason: str) -> str:
     places = " and not in ".join(str(folder) for folder in folders)
-    archive = f" or {spec.name}.zip" if isinstance(spec.source, ImageArchive) else ""
     origin = f", published at {spec.source}," if spec.source is not None else ""
     return (
         f"{spec.name} is not in {places}, and was not downloaded: {reason}. "
-        f"Put {_layout(spec)}{archive}{origin} into {folders[0]}, or into a folder "
+        f"Put {_layout(spec)}{origin} into {folders[0]}, or into a folder "
         "that you name with --data, data=... or PAIRLEARN_DATA"
     )
 
@@ -229,45 +211,17 @@ def _what_to_do(spec: DatasetSpec, folders: Sequence[Path], reason: str) -> str:
 # ---- files ------------------------------------------------------------------------------------
 
 
-def checksum_path(path: Path) -> Path:
-    """The small JSON file beside ``path`` that records its checksum."""
-    return path.with_name(f"{path.name}.json")
-
-
-def write_npz_atomically(
-    path: Path, arrays: Mapping[str, NDArray[np.generic]], *, source: str
-) -> None:
-    """Write arrays to a compressed npz file, with its checksum and ``source`` in a JSON file.
-
-    Arrays of Python objects are refused.
-    """
-    with replacing(path) as part:
-        # Not np.savez_compressed: before numpy 2.1 it cannot be told to refuse pickles.
-        with zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED) as archive:
-            for name, array in arrays.items():
-                with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
-                    np.lib.format.write_array(member, array, allow_pickle=False)
-        record = {"sha256": _sha256(part), "source": source}
-        # The record is written first: a crash in between leaves a record without a file, which
-        # is ignored, and never a file with the record of an older one.
-        with replacing(checksum_path(path)) as part_of_record:
-            part_of_record.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+def write_npz_atomically(path: Path, arrays: Mapping[str, NDArray[np.generic]]) -> None:
+    """Write arrays to a compressed npz file; arrays of Python objects are refused."""
+    # Not np.savez_compressed: before numpy 2.1 it cannot be told to refuse pickles.
+    with replacing(path) as part, zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, array in arrays.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, array, allow_pickle=False)
 
 
 def read_npz(path: Path) -> Arrays:
-    """Read every array of an npz file, after verifying its checksum if one is recorded."""
-    record, again = checksum_path(path), f"delete {path} and load the data set again"
-    if record.exists():
-        try:
-            recorded = json.loads(record.read_text(encoding="utf-8"))["sha256"]
-        except (ValueError, TypeError, KeyError, RecursionError):
-            raise DatasetCorruptError(
-                f"{record} is not a checksum record; delete it and its data file and load again"
-            ) from None
-        if _sha256(path) != recorded:
-            raise DatasetCorruptError(
-                f"{path} does not have the checksum recorded in {record}; {again}"
-            )
+    """Read every array of an npz file, whose members have checksums of their own."""
     with path.open("rb") as file:
         try:
             with np.load(file, allow_pickle=False) as archive:
@@ -281,13 +235,9 @@ def read_npz(path: Path) -> Arrays:
         except Exception as error:
             reason = f"{type(error).__name__}: {str(error)[:300]}"
             raise DatasetCorruptError(
-                f"{path} cannot be read as an npz file ({reason}); {again}"
+                f"{path} cannot be read as an npz file ({reason}); delete {path} and load the "
+                "data set again"
             ) from error
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 # ---- arrays -----------------------------------------------------------------------------------

@@ -27,7 +27,7 @@ from pairlearn.training.devices import features_on, set_precision
 from pairlearn.training.loop import completing_shifts, guidance
 from pairlearn_bench.fleet.groups import Batches, Group, check_groups, of_members
 from pairlearn_bench.fleet.networks import LoneMLP, Network, StackedMLP, StackedResNet
-from pairlearn_bench.fleet.objective import PRIORS, FleetObjective
+from pairlearn_bench.fleet.objective import FleetObjective
 from pairlearn_bench.fleet.step import GraphedStep, Step
 
 EVALUATION_ROWS = 2048
@@ -275,44 +275,6 @@ class Fleet:
             for name, values in test.accuracy(logits[g, :size]).items():
                 accuracy.setdefault(name, np.full(self.shape, np.nan))[g, :size] = values
         return accuracy
-
-    def can_restart(self, groups: Sequence[Group]) -> bool:
-        """Whether `restart` accepts these groups."""
-
-        def rates(groups: Sequence[Group]) -> object:
-            return [[(m.learning_rate, m.weight_decay) for m in g.members] for g in groups]
-
-        def has(groups: Sequence[Group], prior: str) -> bool:
-            return any(getattr(m, prior) is not None for g in groups for m in g.members)
-
-        plain = all(tuple(g.kinds) == ("both",) and not g.columns for g in [*self.groups, *groups])
-        priors = [n for n in PRIORS if has(groups, n) and getattr(self.objective, n) is None]
-        pairs = len(groups[0].pairs)
-        same_batches = pairs == self.pairs or min(pairs, self.pairs) > self.batch_size
-        alike = rates(groups) == rates(self.groups) and not priors
-        return plain and same_batches and alike
-
-    def restart(self, groups: Sequence[Group]) -> None:
-        """Start over with other groups of the same sizes and rates.
-
-        The compiled step is reused: it depends on the shapes of a batch only, since a risk is a
-        table of coefficients.
-        """
-        check_groups(groups, len(self.features))
-        if not self.can_restart(groups):
-            raise ValueError(
-                "a fleet restarts with groups of the same sizes, rates and size of the batches, "
-                "all with both judgements and priors only where it had some"
-            )
-        self.groups, self.pairs = list(groups), len(groups[0].pairs)
-        self.network.load_state_dict(self._make_network().state_dict())
-        self.objective.restart(self.groups)
-        self.batches = self._make_batches()
-        self.step.restart()
-        self.epoch, self.steps_done = 0, 0
-        self._risk.zero_()
-        if self._graphed is not None:
-            self._graphed = GraphedStep(self._train_step)
 
     def module(self, group: int = 0, member: int = 0) -> nn.Module:
         """One of the trained models as a plain module."""

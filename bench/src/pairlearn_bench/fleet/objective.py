@@ -33,7 +33,7 @@ class FleetObjective(Objective):
             for m in range(len(group.members))
         }
         shape = len(groups), max(len(group.members) for group in groups)
-        # As many partial risks as any risk has, so that a fleet may restart with other risks.
+        # As many partial risks as any risk has: a compiled step serves them all.
         width = max(PARTIAL_RISKS, *(one.tables.shape[1] for one in members.values()))
         self.tables = torch.zeros(
             len(self.kinds), *shape, width, *self.tables.shape[2:], dtype=torch.float64
@@ -49,14 +49,6 @@ class FleetObjective(Objective):
         self.completing = [mask if mask.any() else None for mask in masks] * bool(masks.any())
         for name in PRIORS:
             setattr(self, name, _priors(groups, name))
-
-    def restart(self, groups: Sequence[Group]) -> None:
-        """Replace the risks by others of the same number, and the priors of members with one."""
-        other = FleetObjective(groups)
-        for name in ("tables", "slopes", *PRIORS):
-            if (tensor := getattr(self, name)) is not None:
-                new = getattr(other, name)
-                tensor.copy_(torch.tensor(torch.nan) if new is None else new)
 
 
 def _over_its_rows(group: Group, m: int) -> Risk:

@@ -83,12 +83,6 @@ class Step:
             self.adam.step([*slopes.values()])
         return risk
 
-    @torch.no_grad()
-    def restart(self) -> None:
-        """Forget all steps, and start from the network's current weights."""
-        self.adam.restart()
-        self._derive(self.derived)
-
     def risk(
         self,
         operands: Operands,
@@ -199,11 +193,6 @@ class FleetAdam:
             m.lerp_(gradient, 1 - BETA1)
             v.mul_(BETA2).addcmul_(gradient, gradient, value=1 - BETA2)
             p.sub_(rate / correction1 * m / (v.sqrt() / correction2 + EPS))
-
-    def restart(self) -> None:
-        """Forget all steps."""
-        for tensor in self.state().values():
-            tensor.zero_()
 
     def _fused_step(self, gradients: list[Tensor], decay: float) -> None:
         torch._fused_adam_(  # one pass over memory; the public optimiser calls the same
