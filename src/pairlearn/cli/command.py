@@ -107,9 +107,13 @@ def counted(number: int, word: str) -> str:
     return f"{number:,} {word}{'s' * (number != 1)}"
 
 
-def baseline(prior: float) -> str:
-    """The accuracy of always choosing the larger class, to show beside another one."""
-    return f"always the larger class: {max(prior, 1 - prior):.3f}"
+def baseline(prior: float | Sequence[float]) -> str:
+    """The accuracy of always choosing the largest class, to show beside another one.
+
+    ``prior`` is that of the positive one of two, or those of all classes.
+    """
+    shares = (prior, 1 - prior) if isinstance(prior, float) else prior
+    return f"always the larger class: {max(shares):.3f}"
 
 
 @contextmanager

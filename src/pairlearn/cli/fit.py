@@ -32,15 +32,13 @@ if TYPE_CHECKING:
 
 app = new_app()
 SHOWN = 3
-"""Errors that are named, and annotators."""
+"""Errors that are named, annotators, and items of each class."""
 SETTLED_BY_LABELS = {
     "majority-unclear", "needs-majority", "needs-prior", "one-value",
 }  # fmt: skip
 """Findings that some known classes, or shares of groups, settle."""
 SIDES = {"contradicted-classes", "majority-unclear", "prior-disagrees"}
 """Findings that the classes or their frequencies may be wrong, which `fit` repeats."""
-EXTREMES = 3
-"""Items named at either end: enough to see that the classes are exchanged."""
 HABITS = ("answers", "guesses", "lean_same", "lean_right", "spread_same", "spread_right", "scale")
 """Attributes of each annotator in the JSON."""
 
@@ -313,7 +311,7 @@ def _summary(classifier: PairClassifier, data: TrainingData) -> dict[str, Any]:
         "loss": classifier.history_[classifier.n_iter_ - 1]["risk"],
         "seconds": sum(row["seconds"] for row in classifier.history_),
         "unjudged": classifier.unjudged_,
-        **_extremes(classifier, data),
+        "likeliest": _likeliest(classifier, data),
         "annotators": [
             {"annotator": person.name, "in_words": person.sentence()}
             | {name: getattr(person, name) for name in HABITS}
@@ -322,16 +320,16 @@ def _summary(classifier: PairClassifier, data: TrainingData) -> dict[str, Any]:
     }
 
 
-def _extremes(classifier: PairClassifier, data: TrainingData) -> dict[str, list[Any]]:
-    """Ids of the judged items that the model finds most positive, and most negative."""
+def _likeliest(classifier: PairClassifier, data: TrainingData) -> dict[str, list[Any]]:
+    """Ids of the judged items that are likeliest of each class: exchanged classes show here."""
     import numpy as np
 
     rows = np.unique(data.table.judged.ends)
-    order = rows[np.argsort(classifier.log_odds(data.table.features[rows]), kind="stable")]
-    ids = data.items.ids
+    z = classifier.log_odds(data.table.features[rows])
+    of_classes = z.T if z.ndim > 1 else np.stack([-z, z])
     return {
-        "most_positive": ids[order[::-1][:EXTREMES]].tolist(),
-        "most_negative": ids[order[:EXTREMES]].tolist(),
+        str(name): data.items.ids[rows[np.argsort(-odds, kind="stable")[:SHOWN]]].tolist()
+        for name, odds in zip(classifier.classes_, of_classes, strict=True)
     }
 
 
@@ -346,9 +344,8 @@ def _lines(summary: dict[str, Any], target_prior: float | None, encoder: object)
         "  {trained}, {epochs} epochs in {seconds:.1f} s; {seconds_in_all:.1f} s with reading and "
         "measuring".format(**summary),
         f"  loss {{loss:.4f}}, {_shares(summary)}{shifted}{unjudged}".format(**summary),
-        "  most positive: {}; most negative: {}".format(
-            *(", ".join(map(str, summary[f"most_{side}"])) for side in ("positive", "negative"))
-        ),
+        "  likeliest to be "
+        + "; ".join(f"{name}: {', '.join(map(str, i))}" for name, i in summary["likeliest"].items()),
     ]
     if summary["accuracy"] is not None:
         text += _accuracy(summary["accuracy"], summary["prior"])
@@ -373,9 +370,8 @@ def _shares(summary: dict[str, Any]) -> str:
 def _accuracy(accuracy: dict[str, Any], prior: Any) -> list[str]:
     answers = "{held_out:,} answers about " * (accuracy["pairs"] < accuracy["held_out"])
     dropped = "; {dropped:,} that straddle the split left out" * bool(accuracy["dropped"])
-    larger = prior if isinstance(prior, float) else max(prior)
     line = (
         f"measured on {answers}{{pairs:,}} pairs of held-out items, by a model fitted to "
-        f"{{training:,}} other judgements{dropped}; {baseline(larger)}"
+        f"{{training:,}} other judgements{dropped}; {baseline(prior)}"
     ).format(**accuracy)
     return [f"  {accuracy['sentence']}", f"  {line}"]

@@ -60,6 +60,9 @@ class ClassAccuracy(Estimate):
         Coverage of the intervals.
     recall, precision, prior : dict of str to Estimate
         For each class, where statements about it show them.
+    confusion : dict of str to dict of str to Estimate
+        The share of all items that are of the first class and called the second, where statements
+        about each class show it; not from those about the predicted class alone.
     """
 
     method: str
@@ -68,6 +71,7 @@ class ClassAccuracy(Estimate):
     recall: Mapping[str, Estimate] = field(default_factory=dict)
     precision: Mapping[str, Estimate] = field(default_factory=dict)
     prior: Mapping[str, Estimate] = field(default_factory=dict)
+    confusion: Mapping[str, Mapping[str, Estimate]] = field(default_factory=dict)
 
     def sentence(self) -> str:
         """The result and its condition, in words for a general reader."""
@@ -85,6 +89,10 @@ class ClassAccuracy(Estimate):
         each = {
             name: {known: one.to_dict() for known, one in getattr(self, name).items()}
             for name in ("recall", "precision", "prior")
+        }
+        each["confusion"] = {
+            known: {called: one.to_dict() for called, one in row.items()}
+            for known, row in self.confusion.items()
         }
         counts = {"method": self.method, "n": self.n, "confidence": self.confidence}
         return super().to_dict() | counts | each | {"sentence": self.sentence()}
@@ -126,48 +134,66 @@ def estimate_class_accuracy(
     >>> bool(estimate.low < r.max(1).mean() < estimate.high)
     True
     """
-    check_confidence(confidence)
     p, p_prime = as_floats(probabilities), as_floats(probabilities_prime)
-    classes = judgements.classes or ()
+    if labelled is not None:
+        check_confidence(confidence)
+        return _with_labels(p, p_prime, judgements, labelled, confidence)
+    return measure_decisions(p, p_prime, judgements, priors, confidence).accuracy
+
+
+@dataclass(frozen=True)
+class MeasuredDecisions:
+    """An accuracy, with the influences (n,) of the rows that it was measured with."""
+
+    accuracy: ClassAccuracy
+    influence: Floats
+    dependence: Dependence
+
+
+def measure_decisions(
+    p: Floats,
+    p_prime: Floats,
+    judgements: Judgements,
+    priors: Sequence[float] | None = None,
+    confidence: float = 0.95,
+) -> MeasuredDecisions:
+    """Measure the decisions of a classifier; as `estimate_class_accuracy`, without labels."""
+    check_confidence(confidence)
+    classes, members = judgements.classes or (), judgements.members()
     for name, values in (("probabilities", p), ("probabilities_prime", p_prime)):
-        if values.shape != (len(judgements), len(classes)):
+        if values.shape != members.shape:
             raise ValueError(
-                f"{name} must have shape ({len(judgements)}, {len(classes)}), one row for each "
-                f"statement and one column for each class; got {values.shape}"
+                f"{name} must have shape {members.shape}, one row for each statement and one "
+                f"column for each class; got {values.shape}"
             )
     quantile = NormalDist().inv_cdf((1 + confidence) / 2)
-    members = judgements.members()
     single = (members.sum(1) == 1) & judgements.of("both")
-    if labelled is not None:
-        estimate, m = _with_labels(p, p_prime, judgements, labelled, confidence)
-        return ClassAccuracy(**vars(estimate), method="labelled", n=m, confidence=confidence)
     if single.any():
         rows = _Rows.of(p, p_prime, judgements, members, single)
-        found, method = rows.estimate(classes, priors, quantile)
-        accuracy = found.pop("accuracy")
-        counts: Any = {"method": method, "n": int(single.sum()), "confidence": confidence}
-        return ClassAccuracy(**vars(accuracy), **counts, **found)
-    whole = ~members.any(1) & judgements.has("similarity")
-    if whole.sum() < 2:
-        raise ValueError(
-            "an accuracy takes statements with a similarity and a difference about one class "
-            "each, or similarities about all classes, and there are none"
-        )
-    agree = (p.argmax(1) == p_prime.argmax(1))[whole]
-    s, rest = judgements.u[whole], judgements[whole]
-    share = rest.weight / rest.weight.sum()
-    right = np.where(agree, s, 1 - s)
-    value = float(share @ right)
-    variance = float(Dependence.of(rest.ends, len(rest)).variance(share * (right - value)))
-    agreement = proportion(value, variance, float(1 / (share**2).sum()), quantile)
-    return ClassAccuracy(
-        **vars(agreement), method="agreement", n=int(whole.sum()), confidence=confidence
-    )
+        found, method, influence = rows.estimate(classes, priors, quantile)
+        dependence = rows.dependence
+    else:
+        method, rest = "agreement", ~members.any(1) & judgements.has("similarity")
+        if rest.sum() < 2:
+            raise ValueError(
+                "an accuracy takes statements with a similarity and a difference about one class "
+                "each, or similarities about all classes, and there are none"
+            )
+        asked = judgements[rest]
+        right = np.where((p.argmax(1) == p_prime.argmax(1))[rest], asked.u, 1 - asked.u)
+        share = asked.weight / asked.weight.sum()
+        value, dependence = float(share @ right), Dependence.of(asked.ends, len(asked))
+        influence = share * (right - value)
+        variance, trials = float(dependence.variance(influence)), float(1 / (share**2).sum())
+        found = {"accuracy": proportion(value, variance, trials, quantile)}
+    counts: Any = {"method": method, "n": len(influence), "confidence": confidence}
+    accuracy = ClassAccuracy(**vars(found.pop("accuracy")), **counts, **found)
+    return MeasuredDecisions(accuracy, influence, dependence)
 
 
 def _with_labels(
     p: Floats, p_prime: Floats, judgements: Judgements, labelled: Any, confidence: float
-) -> tuple[Estimate, int]:
+) -> ClassAccuracy:
     """Prediction-powered: the model's own probability of its decision for all items."""
     known, y = as_floats(labelled[0]), np.asarray(labelled[1])
     right = (known.argmax(1) == y).astype(np.float64)
@@ -180,7 +206,8 @@ def _with_labels(
     found = prediction_powered(
         pairs, LabelledItems(own, right), [MEASURES["accuracy"]], threshold=-np.inf
     )
-    return found.estimates()[0], len(right)
+    counts: Any = {"method": "labelled", "n": len(right), "confidence": confidence}
+    return ClassAccuracy(**vars(found.estimates()[0]), **counts)
 
 
 def _log_odds(p: Floats) -> Floats:
@@ -218,8 +245,8 @@ class _Rows:
 
     def estimate(
         self, classes: Sequence[str], priors: Sequence[float] | None, quantile: float
-    ) -> tuple[dict[str, Any], str]:
-        """The accuracy, recall, precision and prior of each class, and the method."""
+    ) -> tuple[dict[str, Any], str, Floats]:
+        """The measures by name, the method, and the influences (n,) of the rows on the accuracy."""
         count, k = len(classes), self.k
         total = np.bincount(k, self.weight, count)
         of_class = np.eye(count)[k]
@@ -309,7 +336,22 @@ class _Rows:
                     found[name][known] = interval(
                         float(ratio), influence / bottom[number], trials * bottom[number]
                     )
-        return found, "predicted" if predicted else "classes"
+        if predicted:
+            return found, "predicted", moved.sum(1)
+        table: list[list[Estimate]] = []
+        for called in range(count):
+            h, h_prime = (self.decided == called).astype(np.float64)
+            outcome = (h * (1 - self.s - self.c) + h_prime * (1 - self.s + self.c)) / 4
+            share, from_share = mean(outcome)
+            influence = from_share / rest + share / rest**2 * drift
+            cells = zip(share / rest, influence.T, strict=True)
+            table.append([interval(float(v), one, trials) for v, one in cells])
+        found["confusion"] = {
+            known: {name: column[number] for name, column in zip(classes, table, strict=True)}
+            for number, known in enumerate(classes)
+            if total[number]
+        }
+        return found, "classes", moved.sum(1)
 
     def _variance(self, influence: Floats) -> Any:
         return self.dependence.variance(influence)
