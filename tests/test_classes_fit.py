@@ -234,7 +234,7 @@ def test_differences_leave_the_level_open() -> None:
 
 def test_check_names_the_classes() -> None:
     report = check(statements(["cat", "cow|dog"], "both"))
-    assert report.summary.learnable == "posteriors of the classes cat, cow, dog"
+    assert report.summary.learnable == "posteriors of the classes cat, cow, dog, and no other"
     (finding,) = (f for f in report.findings if f.code == "not-told-apart")
     assert "cow, dog" in finding.message
     report = check(statements(["cat", "cow"], "difference").of_classes(NAMES))
@@ -284,6 +284,9 @@ def test_the_accuracy_is_exact_on_a_whole_population(classes: int, asked: str) -
         for k in range(classes):
             assert found.prior[str(k)].value == pytest.approx(prior[k], abs=1e-9)
             assert found.recall[str(k)].value == pytest.approx(both[k] / prior[k], abs=1e-9)
+        table = [[cell.value for cell in row.values()] for row in found.confusion.values()]
+        joint = np.einsum("m,mk,mj->kj", chance, r, np.eye(classes)[p.argmax(1)])
+        assert np.array(table) == pytest.approx(joint, abs=1e-9)
     assert tried > 5
 
 
@@ -393,7 +396,14 @@ def test_from_files_to_predictions(tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     assert "3 classes" in run("report", model, items, held, page, code=2).output
     assert "for two classes" in run("evaluate", model, items, held, "--cost", "1,2", code=2).output
-    assert "names 3 classes" in run("compare", items, pairs, code=2).output
+    compared = run("compare", items, pairs, "--models", "linear,mlp", "--epochs", 5, "--json")
+    ranking = json.loads(compared.stdout)
+    assert len(ranking["rows"]) == 2
+    assert sum(ranking["prior"]) == pytest.approx(1, abs=0.15)
+    shares = ",".join(f"{name}={share:.3f}" for name, share in zip(NAMES, r.mean(0), strict=True))
+    stated = run("evaluate", model, items, held, "--prior", shares, "--json").stdout
+    priors = json.loads(stated)["accuracy"]["prior"]
+    assert [priors[name]["value"] for name in NAMES] == pytest.approx(r.mean(0), abs=1e-3)
 
 
 def test_labels_may_name_their_class(tmp_path: Path) -> None:

@@ -8,17 +8,19 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 from sklearn.base import clone
 
-from pairlearn.columns import Floats, Indices, check_confidence, check_integer
+from pairlearn.columns import Floats, check_confidence, check_integer
 from pairlearn.estimators.classifier import PairClassifier
+from pairlearn.estimators.orientation import stated_priors
 from pairlearn.estimators.parameters import check_parameters
 from pairlearn.estimators.splits import ItemKFold, item_ends
 from pairlearn.estimators.table import read_table
 from pairlearn.evaluation import evaluate
+from pairlearn.evaluation.classes import rank_classes
 from pairlearn.evaluation.decisions import MethodResult, rank
 from pairlearn.judgements import Judgements
-from pairlearn.labels import PairLabels
 
 __all__ = ["Comparison", "MethodResult", "compare", "default_candidates"]
 
@@ -72,8 +74,9 @@ class Comparison:
         The first one is the best. The intervals of all differences from it hold together.
     judgements, tested, folds : int
         Judgements in the table, those that tested models, and folds.
-    prior : float
-        Share of positives by the best candidate and the judgements that tested it.
+    prior : float, or tuple of float
+        Share of positives, with more than two classes that of each, by the best candidate and the
+        judgements that tested it.
     confidence : float
         Coverage of each accuracy's interval, and of all intervals of differences together.
     warnings : tuple of str
@@ -86,7 +89,7 @@ class Comparison:
     judgements: int
     tested: int
     folds: int
-    prior: float
+    prior: float | tuple[float, ...]
     confidence: float
     warnings: tuple[str, ...] = ()
     estimators: tuple[dict[str, PairClassifier], ...] = ()
@@ -126,6 +129,7 @@ def compare(
     preprocessor: Any = None,
     sample_weight: Any = None,
     annotator: Any = None,
+    about: Any = None,
     folds: int = 3,
     confidence: float = 0.95,
     seed: int = 0,
@@ -145,7 +149,7 @@ def compare(
     candidates : mapping of str to PairClassifier, optional
         By default those of `default_candidates`: a linear model, a network, and
         gradient boosting.
-    pairs, labels, sample_weight, annotator
+    pairs, labels, sample_weight, annotator, about
         As in `PairClassifier.fit`; ids in `pairs` are looked up in the `preprocessor`.
     folds : int
         At least 2.
@@ -173,10 +177,14 @@ def compare(
     if not chosen:
         raise ValueError("candidates is empty: give at least one classifier, or None")
     table = read_table(
-        pairs, labels, sample_weight=sample_weight, annotator=annotator, preprocessor=preprocessor
+        pairs,
+        labels,
+        sample_weight=sample_weight,
+        annotator=annotator,
+        about=about,
+        classes=next(iter(chosen.values())).classes,
+        preprocessor=preprocessor,
     )
-    if len(table.classes) > 2:
-        raise ValueError(f"compare ranks models of two classes, and there are {len(table.classes)}")
     rows = replace(table.statements, ids=None)  # about the rows of table.features
     selves = ~rows.single & (rows.ends[:, 0] == rows.ends[:, 1])
     if selves.any():
@@ -192,37 +200,40 @@ def compare(
             if progress is not None:
                 progress(fold * len(chosen) + number, total)
         estimators.append(models)
-        parts.append(_scores([*models.values()], rows[test], table.features))
-    logits, *others = zip(*parts, strict=True)
-    z = np.concatenate(logits, axis=1)
-    answers, ends, weight = (np.concatenate(part) for part in others)
-    labels = PairLabels(*answers.T, noisy=True)
-    stated = [c.prior for c in chosen.values() if c.prior != "estimate"]
-    # Judgements of both kinds tell the prior themselves.
-    both = (~np.isnan(answers)).any(0).all()
-    prior = None if both or not stated else float(stated[0])
-    options: Any = {"items": ends, "weight": weight, "confidence": confidence, "prior": prior}
-    ranking = rank(list(chosen), z, labels, **options)
-    best = z[list(chosen).index(ranking[0].name)]
-    share = evaluate(best[:, 0], best[:, 1], labels, **options).prior.value
-    rough = f"only {len(ends):,} judgements tested models: the intervals are rough"
-    warnings = (rough,) * (len(ends) < FEW)
+        parts.append(_scores([*models.values()], rows[test][rows[test].soft], table.features))
+    z = np.concatenate([scores for scores, _ in parts], axis=1)
+    judged = Judgements.concatenate([tested for _, tested in parts])
+    stated = [c.prior for c in chosen.values() if not isinstance(c.prior, str)]
+    if rows.classes is not None:
+        priors = stated_priors(stated[0], rows.classes) if stated else None
+        options: Any = {"priors": priors, "confidence": confidence}
+        ranking, accuracy = rank_classes(list(chosen), expit(z), judged, **options)
+        share: Any = tuple(one.value for one in accuracy.prior.values())
+    else:
+        # Judgements of both kinds tell the prior themselves.
+        both = judged.has("similarity").any() and judged.has("difference").any()
+        prior = None if both or not stated else float(stated[0])
+        options = {"items": judged.ends, "weight": judged.weight, "confidence": confidence}
+        options["prior"] = prior
+        ranking = rank(list(chosen), z, judged.labels(), **options)
+        best = z[list(chosen).index(ranking[0].name)]
+        share = evaluate(best[:, 0], best[:, 1], judged.labels(), **options).prior.value
+    rough = f"only {len(judged):,} judgements tested models: the intervals are rough"
+    warnings = (rough,) * (len(judged) < FEW)
     return Comparison(
-        ranking, len(rows), len(ends), folds, share, confidence, warnings, (*estimators,)
+        ranking, len(rows), len(judged), folds, share, confidence, warnings, (*estimators,)
     )
 
 
 def _scores(
     models: Sequence[PairClassifier], rows: Judgements, features: NDArray[Any]
-) -> tuple[Floats, Floats, Indices, Floats]:
-    """Log-odds (k, n, 2) of held-out pairs by all models, their judgements, items and weights.
+) -> tuple[Floats, Judgements]:
+    """Log-odds (k, n, 2, ...) of held-out pairs by all models, beside their judgements.
 
     Judgements are corrected for how annotators answer, as the first model has learnt it: all
     models are measured with the same ones.
     """
-    first = models[0]
-    scored = first.score_pairs(rows[rows.soft], lambda items: first.log_odds(features[items]))
-    flat = features[scored.ends.ravel()]
-    z = np.stack([model.log_odds(flat).reshape(-1, 2) for model in models])
-    weight = np.ones(len(scored.ends)) if scored.weight is None else scored.weight
-    return z, scored.labels.to_array(), scored.ends, weight
+    rows = models[0].corrected(rows)
+    flat = features[rows.ends.ravel()]
+    z = np.stack([model.log_odds(flat) for model in models])
+    return z.reshape(len(z), len(rows), 2, *z.shape[2:]), rows

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -37,7 +37,7 @@ def check(
     table: Judgements,
     *,
     items: Any = None,
-    prior: float | None = None,
+    prior: float | Mapping[str, float] | None = None,
     majority: Majority | None = None,
     codes: Collection[str] | None = None,
 ) -> CheckReport:
@@ -49,8 +49,9 @@ def check(
     items : ItemTable or array of ids, optional
         Where every id of the table should be found. Features also show whether the two items of a
         pair are alike more often than by chance, and whose answers are related to the items.
-    prior : float, optional
-        The known share of positives, to compare with what the judgements imply.
+    prior : float, or mapping of str to float, optional
+        The known share of positives, to compare with what the judgements imply; with more than two
+        classes that of each.
     majority : {"positive", "negative"}, optional
         The larger class, if known.
     codes : collection of str, optional
@@ -64,13 +65,15 @@ def check(
     error needs-majority
     warning few-pairs
     """
-    _check_arguments(table, prior, majority)
+    share = prior if isinstance(prior, (int, float)) else None
+    _check_arguments(table, share, majority)
     if table.classes is None:
         table = table.of_classes()
     several = table.classes is not None
-    view = TableView.of(table, items, prior, majority)
+    view = TableView.of(table, items, share, majority)
     wanted = set(CHECKS if codes is None else codes)
     wanted = wanted & OF_CLASSES if several else wanted - CLASSES
+    wanted -= {"needs-priors"} if prior is not None else set()
     answered = view.readable and len(view) > 0
     found = [
         finding
@@ -96,7 +99,9 @@ def _summary_of_classes(view: TableView) -> Summary:
     """A summary without what is known of two classes only."""
     names = ", ".join(view.statements.classes or ())
     summary = _summary(view, ())
-    return replace(summary, prior=None, learnable=f"posteriors of the classes {names}")
+    return replace(
+        summary, prior=None, learnable=f"posteriors of the classes {names}, and no other"
+    )
 
 
 def _check_arguments(table: Any, prior: float | None, majority: str | None) -> None:

@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Any
 from pairlearn.cli.command import Output
 from pairlearn.cli.reading import Reading
 
+SHOWN = 3
+"""Confusions that are named, the most frequent ones."""
+
 if TYPE_CHECKING:
     from pairlearn.estimators import PairClassifier
     from pairlearn.evaluation import ClassAccuracy
@@ -20,6 +23,7 @@ def evaluate_classes(
     files: tuple[Path, Path],
     ids: Path | None,
     labelled: Path | None,
+    prior: Any,
     confidence: float,
     at_least: float | None,
     reading: Reading,
@@ -28,6 +32,7 @@ def evaluate_classes(
 ) -> Output:
     """Measure a model of more than two classes on judged pairs, perhaps with known classes."""
     from pairlearn.estimators.measuring import score_classes
+    from pairlearn.estimators.orientation import stated_priors
     from pairlearn.io import read_items
     from pairlearn.io.pairs import read_classes
 
@@ -38,7 +43,8 @@ def evaluate_classes(
     if labelled is not None:
         rows, labels = read_classes(labelled, items)
         known = classifier.labelled_places(items[rows], labels.astype(classifier.classes_.dtype))
-    accuracy = scored.accuracy(confidence=confidence, labelled=known)
+    priors = None if prior is None else stated_priors(prior, [*map(str, classifier.classes_)])
+    accuracy = scored.accuracy(priors, confidence, known)
     data = {"model": model, "pairs": files[1], "accuracy": accuracy.to_dict(), "seen": seen}
     below = at_least is not None and not accuracy.low >= at_least
     text = [*filter(None, [seen]), *_text(accuracy)]
@@ -52,12 +58,27 @@ def _text(accuracy: ClassAccuracy) -> Iterator[Any]:
     from rich.table import Table
 
     yield accuracy.sentence()
-    if not accuracy.prior:
-        return
     grid = Table(box=None, pad_edge=False, padding=(0, 2))
     for name in ("class", "share", "recall", "precision"):
         grid.add_column(name, justify="left" if name == "class" else "right")
     for name, prior in accuracy.prior.items():
-        measures = (each.get(name, "–") for each in (accuracy.recall, accuracy.precision))
-        grid.add_row(name, str(prior), *map(str, measures))
-    yield grid
+        recall, precision = (each.get(name) for each in (accuracy.recall, accuracy.precision))
+        grid.add_row(name, f"{prior.value:.3f}", *map(_short, (recall, precision)))
+    if accuracy.prior:
+        yield grid
+    mistakes = [
+        (share.value, known, called)
+        for known, row in accuracy.confusion.items()
+        for called, share in row.items()
+        if called != known
+    ]
+    for share, known, called in sorted(mistakes, reverse=True)[:SHOWN]:
+        yield f"{share:.1%} of all items are {known} and called {called}"
+
+
+def _short(estimate: Any) -> str:
+    return (
+        "–"
+        if estimate is None
+        else f"{estimate.value:.3f} ({estimate.low:.2f}–{estimate.high:.2f})"
+    )

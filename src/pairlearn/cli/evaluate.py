@@ -158,14 +158,14 @@ def evaluate(
 
     classifier = PairClassifier.load(model)
     if len(classifier.classes_) > 2:
-        of_two = {"--threshold": threshold != 0.5, "--cost": cost, "--prior": prior}
+        of_two = {"--threshold": threshold != 0.5, "--cost": cost}
         of_two |= {"--choose-threshold": choose_threshold, "--sensitivity": sensitivity}
         if given := [name for name, value in (of_two | {"--positive": positive}).items() if value]:
             raise ValueError(
                 f"{given[0]} is for two classes, and {model} has {len(classifier.classes_)}"
             )
         return evaluate_classes(
-            classifier, model, (items, pairs), ids, labelled, confidence, at_least,
+            classifier, model, (items, pairs), ids, labelled, prior, confidence, at_least,
             Reading(similarity_scale, difference_scale, classifier), noisy=noisy,
         )  # fmt: skip
     scoring = Scoring.read(

@@ -21,7 +21,7 @@ from pairlearn.cli.command import (
 )
 from pairlearn.cli.options import check_new_model, check_positive, option
 from pairlearn.cli.pairs import by_kind, where
-from pairlearn.cli.reading import Reading, column_choice, in_file
+from pairlearn.cli.reading import Reading, column_choice
 from pairlearn.progress import hidden_bars
 
 if TYPE_CHECKING:
@@ -223,27 +223,18 @@ def _read(
 ) -> TrainingData:  # fmt: skip
     """Read everything into memory; errors that `check` finds are raised."""
     from pairlearn.check import CHECKS, check
-    from pairlearn.estimators.table import Table, resolve_classes
+    from pairlearn.estimators.table import Table
     from pairlearn.io import read_items
-    from pairlearn.io.pairs import named_classes, read_classes, read_groups, read_labelled
+    from pairlearn.io.pairs import read_groups
     from pairlearn.judgements import Judgements
 
     items_file, pairs_file = Path(files["items"] or ""), Path(files["pairs"] or "")
-    known, classes = None, None
+    known = None
     if files["groups"] is not None:
         known = read_groups(files["groups"], items_file)
         columns = replace(columns, ignore=(*columns.ignore, "group"))
     items = read_items(items_file, files["ids"], columns=columns)
-    pairs = reading.table(pairs_file)
-    labels = None if files["labelled"] is None else read_classes(files["labelled"], items)
-    named = resolve_classes(names, pairs, labels and labels[1], positive)
-    if named is not None:
-        with in_file(pairs_file):
-            pairs = pairs.of_classes(named)
-        if labels is not None:
-            classes = named_classes(*labels, items).of_classes(named), named
-    elif files["labelled"] is not None:
-        classes = read_labelled(files["labelled"], items, positive)
+    pairs, classes, named = reading.task(pairs_file, names, files["labelled"], items, positive)
     everything = pairs if classes is None else Judgements.concatenate([pairs, classes[0]])
     settled = reading.settled(noisy=noisy)
     if classes is not None or known is not None:
@@ -345,7 +336,9 @@ def _lines(summary: dict[str, Any], target_prior: float | None, encoder: object)
         "measuring".format(**summary),
         f"  loss {{loss:.4f}}, {_shares(summary)}{shifted}{unjudged}".format(**summary),
         "  likeliest to be "
-        + "; ".join(f"{name}: {', '.join(map(str, i))}" for name, i in summary["likeliest"].items()),
+        + "; ".join(
+            f"{name}: {', '.join(map(str, i))}" for name, i in summary["likeliest"].items()
+        ),
     ]
     if summary["accuracy"] is not None:
         text += _accuracy(summary["accuracy"], summary["prior"])

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pairlearn.cli import options as opt
 from pairlearn.cli.command import Command, CommandError, Output, baseline, new_app
 from pairlearn.cli.options import argument, check_new_file, option, parse_names
-from pairlearn.cli.reading import Reading, column_choice, in_file
+from pairlearn.cli.reading import Reading, column_choice, in_file, parse_classes
 from pairlearn.progress import bar, shows_bars
 
 if TYPE_CHECKING:
@@ -138,6 +138,7 @@ def compare(
         ),
     ] = None,
     folds: Annotated[int, option("Parts that the items are split into.")] = 3,
+    classes: opt.Classes = None,
     prior: opt.Prior = None,
     majority: opt.Majority = None,
     epochs: opt.Epochs = None,
@@ -171,7 +172,7 @@ def compare(
     from pairlearn.io import read_items
 
     known: dict[str, Any] = {
-        "prior": prior, "majority": majority, "epochs": epochs,
+        "prior": prior, "majority": majority, "epochs": epochs, "classes": parse_classes(classes),
         "training": learning_rate and TrainingOptions(learning_rate=learning_rate),
     }  # fmt: skip
     chosen = default_candidates(
@@ -183,7 +184,8 @@ def compare(
     reading = Reading(similarity_scale, difference_scale)
     table = read_items(items, columns=column_choice(columns, ignore, kinds))
     with in_file(pairs):
-        judgements = reading.checked(pairs, noisy=noisy, prior=prior).located(table.ids)
+        judgements = reading.checked(pairs, noisy=noisy, prior=prior, classes=known["classes"])
+        judgements = judgements.located(table.ids)
     with bar("training") as progress:
         comparison = run(
             chosen,

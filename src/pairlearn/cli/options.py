@@ -35,7 +35,13 @@ Classes = Annotated[
 ]
 Positive = Annotated[str | None, option("The positive class of --labelled.", default=_LARGER)]
 Prior = Annotated[
-    float | None, option("Share of positive items in the pairs.", default="estimated")
+    Any,
+    option(
+        "Share of positive items in the pairs; with more classes that of each, as cat=0.5,dog=…",
+        default="estimated",
+        parser=lambda text: parse_prior(text),
+        metavar="<float>",
+    ),
 ]
 Majority = Annotated[
     Literal["positive", "negative"] | None, option("The larger class, if known.", default=False)
@@ -76,6 +82,19 @@ def parse_names(text: str | None, option: str = "") -> list[str]:
     if option and text is not None and not names:
         raise ValueError(f"{option} must be names with commas between; got {text!r}")
     return names
+
+
+def parse_prior(text: str) -> float | dict[str, float]:
+    """Parse the option --prior: one share, or NAME=SHARE with commas between."""
+    try:
+        if "=" not in text:
+            return float(text)
+        shares = (part.rpartition("=") for part in text.split(","))
+        return {name.strip(): float(share) for name, _, share in shares}
+    except ValueError:
+        raise typer.BadParameter(
+            f"a share, or NAME=SHARE for each class with commas between; got {text!r}"
+        ) from None
 
 
 def check_suffix(option: str, path: Path | None, *suffixes: str) -> None:

@@ -16,7 +16,7 @@ from pairlearn.cli.options import (
     check_suffix,
     option,
 )
-from pairlearn.cli.reading import Reading, column_choice
+from pairlearn.cli.reading import Reading, column_choice, parse_classes
 
 if TYPE_CHECKING:
     from pairlearn.check import CheckReport, Finding
@@ -34,6 +34,7 @@ def check(
         Path | None,
         option("Table of items, which should have every id; their features tell more."),
     ] = None,
+    classes: opt.Classes = None,
     labelled: opt.Labelled = None,
     positive: opt.Positive = None,
     prior: opt.Prior = None,
@@ -63,7 +64,6 @@ def check(
     """
     from pairlearn.check import check as check_table
     from pairlearn.io import read_items
-    from pairlearn.io.pairs import read_labelled
     from pairlearn.judgements import Judgements
 
     check_suffix("--figure", figure, *FIGURES)
@@ -71,13 +71,12 @@ def check(
     if labelled is not None and items is None:
         raise ValueError("--labelled has classes of items: give them, too (--items)")
     reading = Reading(similarity_scale, difference_scale)
-    table = reading.table(pairs)  # all values out of range, not the first alone
     known = (
         None if items is None else read_items(items, columns=column_choice(columns, ignore, kinds))
     )
-    if known is not None and labelled is not None:
-        classes, _ = read_labelled(labelled, known, positive)
-        table = Judgements.concatenate([table, classes])
+    table, labels, _ = reading.task(pairs, parse_classes(classes), labelled, known, positive)
+    if labels is not None:
+        table = Judgements.concatenate([table, labels[0]])
     report = check_table(table, items=known, prior=prior, majority=majority)
     report = report.without(reading.settled())
     text = [*_text(report, pairs.name, notes=notes)]

@@ -11,6 +11,7 @@ from pairlearn.cli.options import parse_names
 
 if TYPE_CHECKING:
     from pairlearn.estimators import PairClassifier
+    from pairlearn.io import ItemTable
     from pairlearn.io.cells import ColumnChoice
     from pairlearn.judgements import Judgements
     from pairlearn.judgements.scales import Scale
@@ -81,22 +82,46 @@ class Reading:
         scales: Any = {f"{name}_scale": scale for name, scale in self.scales.items()}
         return read_pairs(path, noisy=noisy, **scales)
 
+    def task(
+        self,
+        path: Path,
+        names: list[str] | int | None,
+        labelled: Path | None,
+        items: ItemTable | None,
+        positive: str | None,
+    ) -> tuple[Judgements, tuple[Judgements, Any] | None, Any]:
+        """Read judgements and known classes of items, and which classes there are.
+
+        The latter are None for two that no statement names.
+        """
+        from pairlearn.estimators.table import resolve_classes
+        from pairlearn.io.pairs import named_classes, read_classes, read_labelled
+
+        table = self.table(path)  # all values out of range, not the first alone
+        labels = None if labelled is None or items is None else read_classes(labelled, items)
+        with in_file(path):
+            named = resolve_classes(names, table, labels and labels[1], positive)
+            if named is not None:
+                table = table.of_classes(named)
+        if labels is None or labelled is None or items is None:
+            return table, None, named
+        if named is None:
+            return table, read_labelled(labelled, items, positive), None
+        return table, (named_classes(*labels, items).of_classes(named), named), named
+
     def checked(
         self, path: Path, *, noisy: bool, prior: float | None = None, classes: Any = None
     ) -> Judgements:
-        """Read judgements, and refuse those whose numbers mean something else.
+        """Read judgements about these classes, and refuse those whose numbers mean something else.
 
-        Without ``classes``, those of a model, there can be two.
+        By default the classes are those that are named.
         """
         from pairlearn.check import check
+        from pairlearn.estimators.table import resolve_classes
 
         with in_file(path):
-            table, settled = self.table(path).of_classes(classes), self.settled(noisy=noisy)
-        if classes is None and table.classes is not None:
-            raise ValueError(
-                f"{path} names {len(table.classes)} classes, and this command is for two: use fit, "
-                "evaluate and predict, or keep the rows about one class"
-            )
+            table, settled = self.table(path), self.settled(noisy=noisy)
+            table = table.of_classes(resolve_classes(classes, table, None))
         errors = check(table, prior=prior, codes=MEANING - settled).of("error")
         for finding in errors:
             if finding.code not in RANGES:

@@ -143,7 +143,7 @@ def orient_classes(settings: PairClassifier, rows: Judgements) -> tuple[Need, Pr
         warnings.warn(ClassesWarning(alike), stacklevel=6)
     need: Need = "prior" if needs_priors(rows) else "nothing"
     affine = needs_prior(settings.risk)
-    priors = _stated_priors(settings.prior, names)
+    priors = stated_priors(settings.prior, names)
     if priors is None and need == "prior" and not affine:
         raise ValueError(
             "some classes have differences alone, which do not tell how frequent they are: state "
@@ -166,7 +166,7 @@ def orient_classes(settings: PairClassifier, rows: Judgements) -> tuple[Need, Pr
     return need, priors
 
 
-def _stated_priors(prior: Any, names: Sequence[str]) -> tuple[float, ...] | None:
+def stated_priors(prior: Any, names: Sequence[str]) -> tuple[float, ...] | None:
     """The stated priors of classes in their order."""
     if isinstance(prior, str):
         return None

@@ -336,18 +336,8 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         seen = instances.seen_items(self.fitted_.training_items, features[needed], names)
         return np.asarray(~seen[places.reshape(ends.shape)].any(1))
 
-    def score_classes(
-        self, judged: Judgements, log_odds: Callable[[Indices], Floats]
-    ) -> ScoredClasses:
-        """Score both ends of pairs with statements about more than two classes."""
-        needed, places = np.unique(judged.ends, return_inverse=True)
-        return ScoredClasses(expit(log_odds(needed))[places.reshape(judged.ends.shape)], judged)
-
-    def score_pairs(self, judged: Judgements, log_odds: Callable[[Indices], Floats]) -> ScoredPairs:
-        """Correct judgements for how the annotators answer, and score both ends of their pairs.
-
-        ``log_odds`` computes those of some items.
-        """
+    def corrected(self, judged: Judgements) -> Judgements:
+        """Judgements corrected for how the annotators answer, to measure with."""
         annotators = self.fitted_.annotators
         rows = annotators.correct(judged)
         if annotators.people and not any(person.informative for person in annotators.people):
@@ -355,6 +345,22 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 "no answer is left to measure with: all annotators give one answer to everything, "
                 "or guess. Ask others"
             )
+        return rows
+
+    def score_classes(
+        self, judged: Judgements, log_odds: Callable[[Indices], Floats]
+    ) -> ScoredClasses:
+        """Correct judgements about more than two classes, and score both ends of their pairs."""
+        rows = self.corrected(judged)
+        needed, places = np.unique(rows.ends, return_inverse=True)
+        return ScoredClasses(expit(log_odds(needed))[places.reshape(rows.ends.shape)], rows)
+
+    def score_pairs(self, judged: Judgements, log_odds: Callable[[Indices], Floats]) -> ScoredPairs:
+        """Correct judgements for how the annotators answer, and score both ends of their pairs.
+
+        ``log_odds`` computes those of some items.
+        """
+        rows = self.corrected(judged)
         needed, places = np.unique(rows.ends, return_inverse=True)
         z = log_odds(needed)[places.reshape(rows.ends.shape)]
         hard = bool(judged.hard().mean() > 0.5)

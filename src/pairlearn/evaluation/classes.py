@@ -28,7 +28,7 @@ import numpy as np
 
 from pairlearn.columns import Floats, Indices, as_floats, check_confidence
 from pairlearn.dependence import Dependence
-from pairlearn.evaluation.decisions import MEASURES
+from pairlearn.evaluation.decisions import MEASURES, MethodResult, in_order
 from pairlearn.evaluation.judged import Estimate, JudgedPairs, proportion
 from pairlearn.evaluation.labelled import LabelledItems, prediction_powered
 from pairlearn.judgements import Judgements
@@ -189,6 +189,34 @@ def measure_decisions(
     counts: Any = {"method": method, "n": len(influence), "confidence": confidence}
     accuracy = ClassAccuracy(**vars(found.pop("accuracy")), **counts, **found)
     return MeasuredDecisions(accuracy, influence, dependence)
+
+
+def rank_classes(
+    names: Sequence[str],
+    probabilities: Floats,
+    judgements: Judgements,
+    *,
+    priors: Sequence[float] | None = None,
+    confidence: float = 0.95,
+) -> tuple[tuple[MethodResult, ...], ClassAccuracy]:
+    """Rank classifiers of K classes, as `decisions.rank`; with the accuracy of the best one.
+
+    ``probabilities`` (k, n, 2, K) are those of both ends of the rows by each classifier.
+    """
+    several = [
+        measure_decisions(p[:, 0], p[:, 1], judgements, priors, confidence) for p in probabilities
+    ]
+    influences = np.stack([one.influence for one in several], 1)
+    ranking = in_order(
+        names,
+        [Estimate(one.accuracy.value, one.accuracy.low, one.accuracy.high) for one in several],
+        influences,
+        [p.argmax(-1).tobytes() for p in probabilities],
+        several[0].dependence,
+        several[0].dependence.effective_ends(np.ones(len(influences))),
+        confidence,
+    )
+    return ranking, several[list(names).index(ranking[0].name)].accuracy
 
 
 def _with_labels(

@@ -245,12 +245,29 @@ def rank(
         influences = np.hstack([fit.influence[:, :1] for fit in powered])
         estimates = [fit.estimates()[0] for fit in powered]
         dependence, ends = Dependence.of(None, len(influences)), float(len(known[0]))
+    decided = [(z > 0).tobytes() for z in outputs]
+    return in_order(names, estimates, influences, decided, dependence, ends, confidence)
+
+
+def in_order(
+    names: Sequence[str],
+    estimates: Sequence[Estimate],
+    influences: Floats,
+    decided: Sequence[bytes],
+    dependence: Dependence,
+    ends: float,
+    confidence: float,
+) -> tuple[MethodResult, ...]:
+    """Methods from the best to the worst, from estimates, the influences (n, k) on them, decisions.
+
+    ``ends`` is the number of independent instances that are as informative.
+    """
     order = np.argsort([-estimate.value for estimate in estimates], kind="stable")
     best = int(order[0])
     covariance = dependence.covariance(influences)
     quantile = largest_deviation(covariance, confidence, ends, differences=True)
     variances = dependence.variance(influences - influences[:, best : best + 1])
-    decided: dict[bytes, str] = {}
+    first: dict[bytes, str] = {}
     rows = []
     for place, i in enumerate(order):
         difference = Estimate(0.0, 0.0, 0.0)
@@ -259,7 +276,7 @@ def rank(
             # As in `proportion`, one instance is added that they decide differently.
             half = quantile * float(np.sqrt(variances[i] + 1 / ends**2))
             difference = Estimate(gap, max(gap - half, -1.0), min(gap + half, 1.0))
-        same = decided.setdefault((outputs[i] > 0).tobytes(), names[i])
+        same = first.setdefault(decided[i], names[i])
         same_as = same if same != names[i] else None
         tie = place > 0 and difference.high >= 0
         rows.append(MethodResult(names[i], estimates[i], difference, tie, same_as))
