@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn import Judgements, PairLabels
+from pairlearn.io import read_pairs
 
 
 def pair_table(
@@ -22,7 +23,7 @@ def pair_table(
     noisy = others.pop("noisy", False)
     columns = {"left": left, "right": right, "similarity": similarity, "difference": difference}
     others["preference"] = preference
-    return Judgements.from_frame(columns | others, noisy=noisy)
+    return read_pairs(columns | others, noisy=noisy)
 
 
 def pair_ids(table: Judgements) -> NDArray[Any]:
@@ -32,7 +33,7 @@ def pair_ids(table: Judgements) -> NDArray[Any]:
 
 def changed(table: Judgements, **columns: Any) -> Judgements:
     """The same judgements with some columns of their file replaced, or removed by None."""
-    return Judgements.from_frame(table.columns() | columns, noisy=True)
+    return read_pairs(table.columns() | columns, noisy=True)
 
 
 def people_table(*people: str, seed: int = 0, pairs: int = 60) -> Judgements:

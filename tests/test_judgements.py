@@ -67,11 +67,11 @@ TWO = [[0, 1], [2, 3]]
         ("from_columns", (TWO, {"same": [0.5, 1]}), "row 0: same is 0.5; give"),
         ("from_columns", (TWO, {"comparison": [3, 1]}), "row 0: comparison is 3; give"),
         ("from_columns", (TWO, {"nope": [1, 1]}), "no column 'nope'; the kinds have similarity, "),
-        ("from_columns", (TWO, {"closer": [1, 0]}), "row 0 has a closer alone: give closer and t"),
+        ("from_columns", (TWO, {"closer": [1, 0]}), "row 0: has a closer alone: give closer and t"),
         (
             "from_columns",
             (TWO, {"share": [0.5, 0.5], "group": [1, NAN]}),
-            "row 1 has a share alone: give share and",
+            "row 1: has a share alone: give share and",
         ),
         ("from_columns", (TWO, {"label": [1, 0]}), "row 0: 'label' is about one item; got 0 and 1"),
         ("from_columns", ([[4, -1]], {"same": [1]}), "row 0: 'same' is about two items; got 4 and"),

@@ -115,8 +115,8 @@ def test_scales(tmp_path: Path) -> None:
     table = read_pairs(path, **scales)
     assert table.similarity.tolist() == [1, 0] and table.difference[0] == -1
     frame = pd.read_csv(path)
-    assert Judgements.from_frame(frame, **scales) == table
-    assert Judgements.from_frame(pyarrow.table(frame.to_dict("list")), **scales) == table
+    assert read_pairs(frame, **scales) == table
+    assert read_pairs(pyarrow.table(frame.to_dict("list")), **scales) == table
     with pytest.raises(TableError, match="row 1: similarity is 5, outside the scale 1,4"):
         read_pairs(path, similarity_scale=(1, 4), difference_scale=(-2, 2))
     with pytest.raises(ValueError, match=r"lowest and highest answer, as in \(1, 5\); got 5"):
@@ -203,7 +203,7 @@ def test_rows_about_one_item(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, su
     monkeypatch.setattr(kinds, "KINDS", [*kinds.KINDS, Share()])
     monkeypatch.setattr(judgements, "KINDS", kinds.KINDS)
     table = pair_table(
-        [7, 7, 9, 8], ["8", "", "", "7"], [0.5, NAN, NAN, 1], None,
+        [7, 7, 9, 8], [8, None, None, 7], [0.5, NAN, NAN, 1], None,
         weight=[1, 2, 1, 1], label=["", "positive", "", ""], share=[NAN, NAN, 0.25, NAN],
     )  # fmt: skip
     path = write_pairs(table, tmp_path / f"pairs{suffix}")
@@ -233,14 +233,14 @@ def test_whole_numbers_with_gaps_are_ids(tmp_path: Path) -> None:
     assert table.left.tolist() == [1, 2] and table.right.tolist() == ["2", ""]
     frame = pd.read_parquet(tmp_path / "p.parquet")
     assert frame["right"].dtype == np.float64
-    assert Judgements.from_frame(frame) == table
+    assert read_pairs(frame) == table
 
 
 def test_annotators_may_be_whole_numbers_with_gaps(tmp_path: Path) -> None:
     frame = pd.DataFrame({"left": [1, 2], "right": [2, 3], "same": [1, 0], "annotator": [7, None]})
     frame.to_parquet(tmp_path / "p.parquet")
     assert read_pairs(tmp_path / "p.parquet").annotator.tolist() == ["7", ""]
-    table = Judgements.from_frame(frame)
+    table = read_pairs(frame)
     assert table.annotator.tolist() == ["7", ""] and table.left.tolist() == [1, 2]
 
 

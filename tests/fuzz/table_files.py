@@ -73,7 +73,7 @@ def rebuilt(table: Any) -> Any:
         if table.features.dtype != np.float32 or table.ids.dtype.kind not in "iU":
             raise Broken(f"types {table.features.dtype}, {table.ids.dtype}")
         return ItemTable(table.ids, table.features, table.names)
-    return Judgements.from_frame(table.columns())
+    return read_pairs(table.columns())
 
 
 for what, suffix, words in (

@@ -22,8 +22,9 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 from typer.testing import CliRunner
 
-from pairlearn import Judgements, PairClassifier, make_risk
+from pairlearn import PairClassifier, make_risk
 from pairlearn.cli import app
+from pairlearn.io import read_pairs
 from pairlearn.simulation import simulate
 
 HERE = Path(__file__).parent
@@ -82,7 +83,7 @@ def fitted(name: str) -> tuple[PairClassifier, Any]:
         known = made.items.ids[:labelled]
         more["labelled"] = (known, np.where(made.positive[:labelled], 1, -1))
     classifier = PairClassifier(preprocessor=made.items.features).set_params(**(FIT | options))
-    pairs = Judgements.from_frame(columns, noisy=True)
+    pairs = read_pairs(columns, noisy=True)
     return classifier.fit(pairs, **more), made.items
 
 

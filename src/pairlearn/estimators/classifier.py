@@ -203,7 +203,7 @@ class PairClassifier(PairPredictor):
         ----------
         pairs : data frame, Judgements or array
             Alone: a data frame with the columns of a file, ``left``, ``right``, ``similarity`` and
-            so on (`Judgements.from_frame`), or `Judgements` with ids, which `preprocessor` knows.
+            so on (`pairlearn.io.read_pairs`), or `Judgements` with ids, which `preprocessor` knows.
             Beside `labels`: both instances of each pair (n, 2, d, ...), or their ids (n, 2). A pair
             may be in several rows, judged by several annotators: all of them count.
         labels : PairLabels, array of shape (n, 2), Judgements or data frame

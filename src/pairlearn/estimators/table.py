@@ -12,12 +12,14 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from pairlearn import io
 from pairlearn.columns import (
     Floats,
     Indices,
     Mask,
     as_floats,
     first_rows,
+    locate_errors,
     two_classes,
     whole_number,
 )
@@ -36,7 +38,6 @@ from pairlearn.estimators.instances import (
     standardise,
 )
 from pairlearn.estimators.splits import hold_out_positions, keep_whole
-from pairlearn.io import ItemTable
 from pairlearn.judgements import Judgements, check_ends, kinds
 from pairlearn.judgements.scales import Scale
 from pairlearn.judgements.sets import groups, join_set, names_in
@@ -93,7 +94,7 @@ class Table:
     @classmethod
     def of_items(
         cls,
-        items: ItemTable,
+        items: io.ItemTable,
         statements: Judgements,
         labelled: tuple[Judgements, NDArray[Any]] | None = None,
         groups: Judgements | None = None,
@@ -242,7 +243,7 @@ def read_table(
         pairs, labels = None, pairs
     if names_judgements(labels):
         options: Any = {f"{name}_scale": scale for name, scale in scales.items()}
-        labels = Judgements.from_frame(labels, **options)
+        labels = io.read_pairs(labels, **options)
     pairs = in_order(as_array("pairs", pairs), "left", "right")
     labels = in_order(labels, "similarity", "difference")
     if isinstance(labels, (list, tuple)) and labels and hasattr(labels[0], "concatenate"):
@@ -415,7 +416,8 @@ def _read_columns(labels: Any, preference: Any, n: int) -> dict[str, Floats]:
     if preference is not None:
         columns["preference"] = np.asarray(preference)
         _check_length("preference", columns["preference"].size, n)
-    columns = kinds.read_columns(columns)
+    with locate_errors(lambda row: f"row {row}"):
+        columns = kinds.read_columns(columns)
     for row in first_rows(np.isnan([*columns.values()]).all(0)):
         none = "" if preference is None else ", and there is no preference"
         raise ValueError(

@@ -25,10 +25,10 @@ from pairlearn.columns import (
 )
 from pairlearn.io.cells import Cells, convert, id_cells
 from pairlearn.io.items import ItemTable
-from pairlearn.io.sources import Source, missing_column, open_source
+from pairlearn.io.sources import FrameSource, Source, missing_column, open_source
 from pairlearn.judgements import Judgements, kinds
 from pairlearn.judgements.sets import join_set
-from pairlearn.judgements.table import classes_in_labels, read_about
+from pairlearn.judgements.table import SHARES
 
 PathLike: TypeAlias = str | os.PathLike[str]
 USUAL = 3
@@ -36,15 +36,15 @@ USUAL = 3
 
 
 def read_pairs(
-    path: PathLike,
+    path: PathLike | Any,
     *,
     noisy: bool = False,
     similarity_scale: Any = None,
     difference_scale: Any = None,
 ) -> Judgements:
-    r"""Read a table of judged pairs.
+    r"""Read a table of judged pairs from a file or a data frame.
 
-    The file has the columns ``left`` and ``right`` and at least one of ``similarity``,
+    It has the columns ``left`` and ``right`` and at least one of ``similarity``,
     ``difference`` and ``preference`` (``left``, ``right`` or empty), and may have ``weight`` (empty
     is 1) and ``annotator``. Empty cells, and words such as NA, are missing judgements. A row with
     an empty ``right`` is about one item, such as its ``label`` (``positive``, ``negative``); in
@@ -59,9 +59,10 @@ def read_pairs(
 
     Parameters
     ----------
-    path : path-like
+    path : path-like, data frame or mapping of str to array
         A ``.csv`` file (UTF-8, one header line, cells separated by commas, semicolons or tabs), the
-        same compressed (``.csv.gz``, ``.csv.zst``), or a ``.parquet`` file.
+        same compressed (``.csv.gz``, ``.csv.zst``), or a ``.parquet`` file; or the same columns as
+        a data frame of pandas, polars or pyarrow.
     noisy : bool, default False
         Admit finite similarities and differences outside their ranges.
     similarity_scale, difference_scale : (low, high), optional
@@ -88,35 +89,34 @@ def read_pairs(
     >>> table, table.left.tolist()
     (Judgements(n=2, similarity=1, difference=1), [7, 9])
     """
-    source = open_source(Path(path), "pairs")
-    names = _find_columns(source)
-    cells = source.cells(names)
+    if isinstance(path, (str, os.PathLike)):
+        source: Source = open_source(Path(path), "pairs")
+    else:
+        source = FrameSource(path)
+    single = kinds.columns_of(single=True)
+    cells = source.cells(_find_columns(source))
     with locate_errors(source.place):
-        ids, ends = _number_items(cells["left"], cells["right"], typed=source.typed)
-        columns, alone = {}, ends[:, 1] < 0
-        about = q = None
-        if "about" in cells:
-            about = source.column("about", "text", cells["about"], empty=True)
-            q = source.column("q", "number", cells["q"]) if "q" in cells else None
-            about, q = read_about(about, q)
-        for name, column in kinds.columns().items():
-            # Beside pairs, a column about one item may hold anything.
-            if name in cells and (alone.any() or name not in kinds.columns_of(single=True)):
-                kind: Cells = "word" if column.words else "number"
-                values = source.column(name, kind, cells[name])
-                if name == "label" and about is not None:
-                    values, about = classes_in_labels(values, about)
-                columns[name] = column.read(values)
-        if (alone & np.isnan([*columns.values()]).all(0)).any():
-            _refuse_misspelt(source, kinds.columns_of(single=True))
-        others: dict[str, Cells] = {"weight": "number", "annotator": "text"}
-        weight, annotator = (
-            source.column(name, kind, cells[name]) if name in cells else None
-            for name, kind in others.items()
-        )
+        ids, ends = _number_items(cells.pop("left"), cells.pop("right"), typed=source.typed)
+        alone = ends[:, 1] < 0
+        given = {
+            name: source.column(name, _held(name), column, empty=True)
+            for name, column in cells.items()
+            if alone.any() or name not in single  # beside pairs, it may hold anything
+        }
         scales = {"similarity": similarity_scale, "difference": difference_scale}
-        beside = (weight, annotator, ids, about, q)
-        return Judgements.checked(ends, columns, *beside, noisy=noisy, scales=scales)
+        try:
+            return Judgements.from_cells(ends, given, ids, noisy=noisy, scales=scales)
+        except RowError:
+            if alone.any():  # a misspelt name may be the reason
+                _refuse_misspelt(source, single)
+            raise
+
+
+def _held(name: str) -> Cells:
+    """What a column of pairs holds."""
+    if (column := kinds.columns().get(name)) is not None:
+        return "word" if column.words else "number"
+    return "number" if name in SHARES else "text"
 
 
 def _number_items(left: Any, right: Any, *, typed: bool) -> tuple[NDArray[Any], Indices]:

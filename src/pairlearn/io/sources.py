@@ -17,7 +17,16 @@ from typing import Any, ClassVar, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.columns import RowError, TableError, locate_errors, quote, unify_ids
+from pairlearn.columns import (
+    RowError,
+    TableError,
+    as_ids,
+    as_text,
+    locate_errors,
+    quote,
+    row_number,
+    unify_ids,
+)
 from pairlearn.io.cells import Cells, convert, list_names
 
 Columns: TypeAlias = dict[str, Any]
@@ -275,6 +284,53 @@ class ParquetSource(Source):
             raise TableError(
                 f"{self.path} is not a Parquet file, or is damaged ({reason})"
             ) from None
+
+
+class FrameSource(Source):
+    """A data frame of pandas, polars or pyarrow, or a mapping of columns, of which None is none."""
+
+    typed = True
+
+    def __init__(self, frame: Any) -> None:
+        names = getattr(frame, "column_names", getattr(frame, "columns", frame))
+        self._columns = {str(name): frame[name] for name in names if frame[name] is not None}
+        self.path, self.names = Path("the data frame"), [*self._columns]
+
+    def batches(self, names: Sequence[str]) -> Iterator[Columns]:
+        """Yield all rows as one batch, ids as Arrow arrays and other columns as they are."""
+        cells = {name: self._columns[name] for name in names}
+        cells |= {name: _arrow_ids(name, cells[name]) for name in ("left", "right")}
+        for name, column in cells.items():
+            if len(column) != (n := len(cells["left"])):
+                raise TableError(f"{name} has {len(column)} rows and left has {n}")
+        yield cells
+
+    def cells(self, names: Sequence[str]) -> Columns:
+        """The one batch."""
+        return next(self.batches(names))
+
+    def column(self, name: str, kind: Cells, cells: Any, *, empty: bool = False) -> Any:
+        """Text is checked here, numbers and words where they are read."""
+        values: Any = as_text(name, cells) if kind == "text" else cells
+        return values
+
+    def place(self, row: int | None) -> str:
+        """Describe a row."""
+        return row_number(row)
+
+
+def _arrow_ids(name: str, ids: Any) -> Any:
+    """Ids of a data frame as an Arrow array; those of several types, or too large, as text."""
+    import pyarrow
+
+    # Arrow would cut the text of numpy at a NUL.
+    plain = ids.tolist() if isinstance(ids, np.ndarray) and ids.dtype.kind == "U" else ids
+    try:
+        array = pyarrow.chunked_array(pyarrow.array(plain, from_pandas=True))
+    except (pyarrow.ArrowException, TypeError, OverflowError, UnicodeError):
+        with locate_errors():
+            return pyarrow.array(as_ids(name, ids, empty=True))
+    return array.combine_chunks()
 
 
 def suffix_of(path: Path, what: str, suffixes: Sequence[str], *, compressed: bool = False) -> str:

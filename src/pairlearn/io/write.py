@@ -33,9 +33,10 @@ def write_pairs(table: Judgements, path: str | os.PathLike[str]) -> Path:
     Examples
     --------
     >>> import tempfile
+    >>> from pairlearn.io import read_pairs
     >>> frame = {"left": [1, 2], "right": [5, 6], "similarity": [0.5, None], "preference": [0, 1]}
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = write_pairs(Judgements.from_frame(frame), f"{folder}/pairs.csv")
+    ...     path = write_pairs(read_pairs(frame), f"{folder}/pairs.csv")
     ...     path.read_text().split()
     ['left,right,similarity,preference', '1,5,0.5,', '2,6,,right']
     """
@@ -51,11 +52,6 @@ def write_pairs(table: Judgements, path: str | os.PathLike[str]) -> Path:
 def file_columns(table: Judgements) -> dict[str, NDArray[Any]]:
     """The columns of judgements as in files, with words for the values that have them."""
     columns, known = table.columns(), kinds.columns()
-    if columns["left"].dtype.kind == "i" and columns["right"].dtype.kind == "U":
-        empty = columns["right"] == ""
-        columns["right"] = np.ma.masked_where(
-            empty, np.where(empty, "0", columns["right"]).astype(int)
-        )
     for name in columns.keys() & known.keys():
         if known[name].words:
             words = np.full(len(columns[name]), "", f"U{max(map(len, known[name].words))}")

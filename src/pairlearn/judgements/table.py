@@ -6,6 +6,7 @@ one item. Files and the studio produce this table; checks, training and measures
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -15,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.columns import (
+    LISTED,
     MISSING_WORDS,
     Floats,
     Ids,
@@ -23,7 +25,6 @@ from pairlearn.columns import (
     RowError,
     TableError,
     as_ids,
-    as_text,
     find_rows,
     first_rows,
     locate_errors,
@@ -38,8 +39,8 @@ from pairlearn.judgements.kinds import (
     Kind,
     code,
     columns_of,
-    incomplete,
     kind,
+    mistakes,
     read_columns,
 )
 from pairlearn.judgements.kinds import columns as known_columns
@@ -159,8 +160,13 @@ class Judgements:
         ends = np.asarray(ends, np.int64)
         weight = None if weight is None else np.asarray(weight, np.float64)
         annotator = None if annotator is None else np.asarray(annotator)
-        beside = (weight, annotator, ids, *read_about(about, q))
-        return cls._from_numbers(ends, read_columns(columns), *beside)
+        with locate_errors(lambda row: f"row {row}"):
+            numbers = read_columns(columns)
+            chosen = _read_shares({"q": q})
+            if problems := [*mistakes(numbers, noisy=True), *_refused_shares(chosen)]:
+                raise RowError.listing(problems)
+            sets = None if about is None else read_sets(about)
+            return cls._from_numbers(ends, numbers, weight, annotator, ids, sets, chosen.get("q"))
 
     @classmethod
     def _from_numbers(
@@ -196,98 +202,57 @@ class Judgements:
         return table
 
     @classmethod
-    def from_frame(
-        cls,
-        frame: Any,
-        *,
-        noisy: bool = False,
-        similarity_scale: Any = None,
-        difference_scale: Any = None,
-    ) -> Judgements:
-        """Make statements from a data frame, or from a mapping of columns.
-
-        The columns are those of a file, as in `pairlearn.io.read_pairs`; None and NaN are missing
-        values. TableError for bad rows, which are counted from 1.
-
-        Parameters
-        ----------
-        frame : data frame of pandas, polars or pyarrow, or mapping of str to array
-            The columns ``left`` and ``right`` are ids. A row with an empty ``right`` is about one
-            item.
-        noisy, similarity_scale, difference_scale
-            As in `pairlearn.io.read_pairs`.
-
-        Examples
-        --------
-        >>> frame = {"left": ["a", "b"], "right": ["b", "c"], "similarity": [5, 2]}
-        >>> table = Judgements.from_frame(frame, similarity_scale=(1, 5))
-        >>> table.left.tolist(), table.u.tolist()
-        (['a', 'b'], [1.0, 0.25])
-        """
-        names = [*getattr(frame, "column_names", getattr(frame, "columns", frame))]
-        given = {str(name): frame[name] for name in names}
-        for name in ("left", "right"):
-            if given.get(name) is None:
-                raise TableError(f"there is no column {name!r}; the columns are {', '.join(given)}")
-        known = known_columns()
-        with locate_errors():
-            left, right = as_ids("left", given["left"]), as_ids("right", given["right"], empty=True)
-            single = np.asarray(right == "") & (right.dtype.kind == "U")
-            if left.dtype.kind == "i" and single.any():  # the second items may be integers, too
-                text = np.where(single, "0", right.astype(np.str_))
-                whole = np.char.isdecimal(np.char.lstrip(text, "-")).all()
-                right = text.astype(np.int64) if whole else text
-            left, right = unify_ids([left, right])
-            if given.get("about") is not None and given.get("label") is not None:
-                given["label"], given["about"] = classes_in_labels(given["label"], given["about"])
-            columns = {n: known[n].read(given[n]) for n in known if given.get(n) is not None}
-            weight, annotator = given.get("weight"), given.get("annotator")
-            weight = None if weight is None else Column("weight", 0, np.inf).read(weight)
-            annotator = None if annotator is None else as_text("annotator", annotator)
-            about, q = read_about(given.get("about"), given.get("q"))
-            named = {"right": right, **columns, "weight": weight, "annotator": annotator}
-            named |= {"about": about, "q": q}
-            for name, column in named.items():
-                if column is not None and len(column) != len(left):
-                    raise TableError(f"{name} has {len(column)} rows and left has {len(left)}")
-            ids, ends = np.unique([left, np.where(single, left, right)], return_inverse=True)
-            ends = np.where(single & [[False], [True]], -1, ends.reshape(2, -1)).T
-            scales = {"similarity": similarity_scale, "difference": difference_scale}
-            beside = (weight, annotator, ids, about, q)
-            return cls.checked(ends, columns, *beside, noisy=noisy, scales=scales)
-
-    @classmethod
-    def checked(
+    def from_cells(
         cls,
         ends: Indices,
-        columns: Mapping[str, Floats],
-        weight: Any,
-        annotator: Any,
-        ids: Any,
-        about: Sets | None = None,
-        q: Floats | None = None,
+        cells: Mapping[str, Any],
+        ids: Ids,
         *,
         noisy: bool = False,
         scales: Mapping[str, Any] = MappingProxyType({}),
     ) -> Judgements:
-        """Make statements from numbers by column; RowError lists the rows with bad values."""
-        columns, alone = dict(columns), ends[:, 1] < 0
-        for name, column in columns.items():
-            if name in columns_of(single=True):  # beside pairs, such a column may mean anything
-                columns[name] = np.where(alone, column, np.nan)
+        """Make statements from the columns of a file; RowError lists the rows with bad values.
+
+        ``cells`` are words or numbers by the names of all columns but ``left`` and ``right``, and
+        ``scales`` of some columns are those that answers were given on.
+        """
+        known, alone, cells = known_columns(), ends[:, 1] < 0, dict(cells)
+        if "about" in cells:
+            cells["about"] = read_sets(cells["about"])
+            if "label" in cells:
+                cells |= classes_in_labels(cells["label"], cells["about"])
+        numbers = read_columns({name: cells[name] for name in known if name in cells})
+        for name in numbers.keys() & columns_of(single=True):
+            numbers[name] = np.where(alone, numbers[name], np.nan)  # may be anything beside pairs
         for name, scale in scales.items():
-            if scale is not None and name in columns:
-                columns[name] = Scale.of(scale).map(name, columns[name], known_columns()[name].low)
-        problems = [*_problems(columns, alone, noisy=noisy)]
-        if weight is not None:
-            weight = np.where(np.isnan(weight), 1.0, weight)
-            for row in first_rows(~((weight > 0) & np.isfinite(weight)), 10):
-                value = quote(weight[row].item())
-                problems.append((row, f"weight is {value}; weights are positive numbers"))
+            if scale is not None and name in numbers:
+                numbers[name] = Scale.of(scale).map(name, numbers[name], known[name].low)
+        shares = _read_shares(cells)
+        about_pair, about_item = (
+            alone & False
+            | np.logical_or.reduce([~np.isnan(numbers[n]) for n in names if n in numbers])
+            for names in (columns_of(single=False), columns_of(single=True))
+        )
+        problems = [*mistakes(numbers, noisy=noisy), *_refused_shares(shares)]
+        *first, last = columns_of(single=False)[:3]
+        for row in first_rows(~alone & ~about_pair, LISTED):
+            problems.append(
+                (row, f"no judgement; give {', '.join(first)} or {last}, or drop the row")
+            )
+        for row in first_rows(alone & (about_pair | ~about_item), LISTED):
+            problems.append((row, "right is empty; every row needs it"))
         if problems:
             raise RowError.listing(problems)
         try:
-            return cls._from_numbers(ends, columns, weight, annotator, ids, about, q)
+            return cls._from_numbers(
+                ends,
+                numbers,
+                shares.get("weight"),
+                cells.get("annotator"),
+                ids,
+                cells.get("about"),
+                shares.get("q"),
+            )
         except ValueError as error:
             raise RowError(None, str(error)) from None
 
@@ -364,7 +329,7 @@ class Judgements:
             values if values.ndim == 2 else np.stack([values, np.zeros_like(values)], 1),
             None if weight is None else np.asarray(weight, np.float64),
             ids=ids,
-            about=read_about(about, None)[0],
+            about=None if about is None else read_sets(about),
         )
 
     @classmethod
@@ -543,7 +508,8 @@ class Judgements:
 
         Examples
         --------
-        >>> table = Judgements.from_frame({"left": ["a"], "right": ["c"], "similarity": [0.5]})
+        >>> names = np.array(["a", "c"])
+        >>> table = Judgements.from_columns([[0, 1]], {"similarity": [0.5]}, ids=names)
         >>> table.located(["a", "b", "c"]).ends
         array([[0, 2]])
         """
@@ -676,10 +642,13 @@ class Judgements:
         return np.cumsum(np.append(False, ~same)[: len(self)])
 
     def columns(self) -> dict[str, NDArray[Any]]:
-        """The columns of a file, NaN where a cell is empty."""
+        """The columns of a file, NaN or masked where a cell is empty."""
         row = self.file_rows()
         firsts = np.flatnonzero(np.diff(row, prepend=-1))
-        columns: dict[str, NDArray[Any]] = {"left": self.left[firsts], "right": self.right[firsts]}
+        right = self._ids()[self.ends[:, 1]]
+        if self.single.any():
+            right = np.ma.masked_where(self.single, right)
+        columns: dict[str, NDArray[Any]] = {"left": self.left[firsts], "right": right[firsts]}
         for name, column in known_columns().items():
             if (filled := self.fills(name)).any() or (not len(self) and name == "similarity"):
                 columns[name] = np.full(len(firsts), np.nan)
@@ -753,27 +722,38 @@ class Judgements:
         return [np.where(self.of(name), self.weight * scale, 0.0) for name in names]
 
 
-def read_about(about: Any, q: Any) -> tuple[Sets | None, Floats | None]:
-    """The columns `about` and `q`, checked; an empty q is 1."""
-    chosen = None
-    if q is not None:
-        chosen = np.nan_to_num(Column("q", 0, 1).read(q), nan=1.0)
-        for row in first_rows(~((chosen > 0) & (chosen <= 1))):
-            raise RowError(row, f"q is {chosen[row]:g}; probabilities of a choice lie in (0, 1]")
-    return None if about is None else read_sets(about), chosen
+SHARES = {
+    "weight": (sys.float_info.max, "weights are positive numbers"),
+    "q": (1.0, "probabilities of a choice lie in (0, 1]"),
+}
+"""The largest value of columns of positive numbers, which are 1 where empty, and what they are."""
 
 
-def classes_in_labels(label: Any, about: Any) -> tuple[Any, Any]:
+def _read_shares(cells: Mapping[str, Any]) -> dict[str, Floats]:
+    """Those of the `SHARES` that are given."""
+    given = {name: cells[name] for name in SHARES if cells.get(name) is not None}
+    numbers = {name: Column(name, 0, np.inf).read(values) for name, values in given.items()}
+    return {name: np.where(np.isnan(column), 1.0, column) for name, column in numbers.items()}
+
+
+def _refused_shares(shares: Mapping[str, Floats]) -> Iterator[tuple[int, str]]:
+    """Rows with a share out of its range, and the reason."""
+    for name, column in shares.items():
+        most, meaning = SHARES[name]
+        for row in first_rows(~((column > 0) & (column <= most)), LISTED):
+            yield row, f"{name} is {quote(column[row].item())}; {meaning}"
+
+
+def classes_in_labels(label: Any, sets: Sets) -> dict[str, Any]:
     """Labels with the name of a class, as labels "positive" about it; and the sets of classes.
 
-    A cell that is neither a word for a label nor empty is such a name, if `about` is empty.
+    A cell that is neither a word for a label nor empty is such a name, if its set is empty.
     """
-    cells = np.array(["" if v is None or v != v else str(whole_number(v)) for v in label], np.str_)
-    sets = as_text("about", about)
+    cells = np.array([str(whole_number(cell)) for cell in np.asarray(label).tolist()], np.str_)
     words = known_columns()["label"].words
     named = ~np.isin(np.char.lower(cells), ["", *words, *MISSING_WORDS]) & (sets == "")
-    names = np.array([join_set([cell]) for cell in cells.tolist()] or [""], np.str_)[: len(cells)]
-    return np.where(named, "positive", cells), np.where(named, names, sets)
+    names = np.array([join_set([cell]) for cell in cells.tolist()], np.str_)
+    return {"label": np.where(named, "positive", cells), "about": np.where(named, names, sets)}
 
 
 def check_ends(ends: Indices, kinds: NDArray[np.int8]) -> None:
@@ -815,24 +795,3 @@ def _codes_sharing_columns() -> list[list[int]]:
         else:
             groups.append([number])
     return groups
-
-
-def _problems(
-    columns: Mapping[str, Floats], alone: Mask, *, noisy: bool
-) -> Iterator[tuple[int, str]]:
-    """Rows with values that cannot be judgements, and what is wrong with them."""
-    known, about_pair, about_item = (
-        known_columns(),
-        columns_of(single=False),
-        columns_of(single=True),
-    )
-    stated = {False: np.zeros(len(alone), bool), True: np.zeros(len(alone), bool)}
-    for name, values in columns.items():
-        yield from known[name].mistakes(values, noisy=noisy)
-        stated[name in about_item] |= ~np.isnan(values)
-    yield from incomplete(columns)
-    *first, last = about_pair[:3]
-    for row in first_rows(~alone & ~stated[False], 10):
-        yield row, f"no judgement; give {', '.join(first)} or {last}, or drop the row"
-    for row in first_rows(alone & (stated[False] | ~stated[True]), 10):
-        yield row, "right is empty; every row needs it"

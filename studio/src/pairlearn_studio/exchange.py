@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple, cast
 import msgspec
 import numpy as np
 
-from pairlearn.io import TableError
+from pairlearn.io import TableError, read_pairs
 from pairlearn.io.cells import convert
 from pairlearn.io.write import file_columns, open_rows
 from pairlearn.judgements import Judgements
@@ -73,7 +73,7 @@ def export_table(answers: Sequence[StoredAnswer]) -> Exported:
     columns = AnswerColumns(rows)
     names = dict.fromkeys(name for row in rows for name in row.others)
     statements: Any = {name: [row.others.get(name, np.nan) for row in rows] for name in names}
-    table = Judgements.from_frame(
+    table = read_pairs(
         {
             "left": convert("left", "id", [row.left for row in rows]),
             "right": convert("right", "id", [row.right for row in rows], empty=True),

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from pairlearn.columns import Floats, first_rows, locate_errors
+from pairlearn.columns import Floats, first_rows
 from pairlearn.judgements.kinds.base import Column, Kind
 from pairlearn.judgements.kinds.comparison import Comparison
 from pairlearn.judgements.kinds.confidence import Confidence
@@ -143,32 +143,25 @@ def column_of_word(word: str, name: str) -> str | None:
 
 
 def read_columns(table: Mapping[str, Any]) -> dict[str, Floats]:
-    """Read columns of numbers or words as numbers, NaN where missing, checked as in a file.
-
-    The range of noisy columns is checked where they are used.
-    """
-    known, numbers = columns(), {}
-    for name, values in table.items():
+    """Read columns of numbers or words as numbers, NaN where missing, in the order of the kinds."""
+    known = columns()
+    for name in table:
         if name not in known:
             raise ValueError(f"there is no column {name!r}; the kinds have {', '.join(known)}")
-        with locate_errors(lambda row: f"row {row}"):
-            numbers[name] = known[name].read(values)
-        for row, text in () if known[name].noisy else known[name].mistakes(numbers[name]):
-            raise ValueError(f"row {row}: {text}")
-    for row, text in incomplete(numbers):
-        raise ValueError(f"row {row} {text}")
-    return numbers
+    return {name: column.read(table[name]) for name, column in known.items() if name in table}
 
 
-def incomplete(numbers: Mapping[str, Floats]) -> Iterator[tuple[int, str]]:
-    """The first row for each column that lacks the other column of its kind."""
+def mistakes(numbers: Mapping[str, Floats], *, noisy: bool) -> Iterator[tuple[int, str]]:
+    """The first bad rows of columns with the reasons: values, and values without their other."""
+    known = columns()
     filled = {name: ~np.isnan(column) for name, column in numbers.items()}
     for name, rows in filled.items():
+        yield from known[name].mistakes(numbers[name], noisy=noisy)
         kinds = [known.named for known in KINDS if name in known.named]
         whole = [
             np.logical_and.reduce([filled[other] for other in names])
             for names in kinds
-            if all(other in filled for other in names)
+            if filled.keys() >= {*names}
         ]
         for row in first_rows(rows & ~np.logical_or.reduce([np.zeros_like(rows), *whole])):
             yield row, f"has a {name} alone: give {' or '.join(map(' and '.join, kinds))}"

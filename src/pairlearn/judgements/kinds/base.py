@@ -21,6 +21,7 @@ from pairlearn.columns import (
     TableError,
     first_rows,
     quote,
+    whole_number,
     without_gaps,
 )
 from pairlearn.columns import Floats as Floats
@@ -94,40 +95,19 @@ class Column:
                 return np.asarray(cells, dtype=np.float64)
             except (TypeError, ValueError, OverflowError) as error:
                 raise TableError(f"{self.name} must be numbers: {error}") from None
-        if array.dtype.kind in "UO":
-            words = array if array.dtype.kind == "U" else np.array([*map(self._word, array)], "U")
-            cells, expected = np.char.strip(words), f"{', '.join(self.words)} or nothing"
-            values = [*self.named, 0] if self.signed else [*self.named]
-            number_of: dict[Any, float] = {"": np.nan, **self.words}
-            for value in values:  # as numbers are written
-                number = np.nan if self.signed and not value else value
-                number_of |= {f"{value:g}": number, f"{value:.1f}": number}
-        elif array.dtype.kind in "iuf":
-            listed = ", ".join(f"{value:g} ({word})" for value, word in self.named.items())
-            cells, expected = array, f"{listed} or {0 if self.signed else 'NaN'}"
-            number_of = {value: value for value in self.named}
-            number_of |= {0: np.nan} if self.signed else {}
-        else:
-            raise TableError(f"{self.name} must be numbers or text; got {array.dtype}")
-        numbers = np.full(len(array), np.inf)
-        for cell, number in number_of.items():
-            numbers[cells == cell] = number
-        if array.dtype.kind == "f":
-            numbers[np.isnan(array)] = np.nan
+        number_of: dict[str, float] = {"": np.nan, **self.words}
+        for value in [*self.named, 0] if self.signed else self.named:
+            number = np.nan if self.signed and not value else value
+            number_of |= dict.fromkeys((f"{value:g}", f"{value:.1f}"), number)
+        cells = (str(whole_number(cell)).strip() for cell in array.tolist())
+        numbers = np.array([number_of.get(cell, np.inf) for cell in cells], np.float64)
         if wrong := first_rows(np.isinf(numbers), LISTED):
-            bad = [(row, array[row : row + 1].tolist()[0]) for row in wrong]
+            words = ", ".join(f"{word} ({value:g})" for value, word in self.named.items())
+            bad = [(row, quote(array[row : row + 1].tolist()[0])) for row in wrong]
             raise RowError.listing(
-                [(row, f"{self.name} is {quote(value)}; give {expected}") for row, value in bad]
+                [(row, f"{self.name} is {cell}; give {words} or nothing") for row, cell in bad]
             )
         return numbers
-
-    def _word(self, value: Any) -> str:
-        """The word for one value of a column of mixed types."""
-        if value is None or value != value or (self.signed and value == 0):
-            return ""
-        if isinstance(value, (str, bool)):
-            return str(value)
-        return next((word for word, number in self.words.items() if number == value), str(value))
 
     def mistakes(self, numbers: Floats, *, noisy: bool = False) -> Iterator[tuple[int, str]]:
         """The first invalid rows, with what is wrong."""
