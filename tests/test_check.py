@@ -441,7 +441,9 @@ def test_what_the_items_tell() -> None:
         report = check(judged, items=items)
         unknown = find(report, "unknown-item")
         assert (unknown.severity, unknown.rows, unknown.ids) == ("error", (2, 3), (7, 9))
-    judged = pair_table([1, 2, 3], [2, None, None], [0.5, *[np.nan] * 2], None, label=[np.nan, 1, 0])
+    judged = pair_table(
+        [1, 2, 3], [2, None, None], [0.5, *[np.nan] * 2], None, label=[np.nan, 1, 0]
+    )
     assert find(check(judged, items=[1, 2]), "unknown-item").ids == (3,)
     judged = table((7, 8, 0.5, 0.1))
     report = check(judged, items=ItemTable(["007", "8"], np.ones((2, 3))))
