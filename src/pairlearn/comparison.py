@@ -191,7 +191,7 @@ def compare(
         raise ValueError(f"row {int(selves.argmax())} pairs an item with itself: drop such rows")
     check_integer("folds", folds, 2)
     parts, estimators, total = [], [], folds * len(chosen)
-    splits = ItemKFold(folds, random_state=seed).split(item_ends(rows))
+    splits = ItemKFold(folds, random_state=seed).split(item_ends(rows.ends))
     for fold, (train, test) in enumerate(splits):
         models = {}
         for number, (name, candidate) in enumerate(chosen.items(), 1):

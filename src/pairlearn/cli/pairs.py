@@ -189,10 +189,8 @@ def split(
 
     Exit codes: 0 done, 2 wrong request or unusable file.
     """
-    import numpy as np
-
     from pairlearn.columns import check_share
-    from pairlearn.estimators.splits import hold_out_statements, keep_whole
+    from pairlearn.estimators.splits import hold_out_positions, keep_whole
     from pairlearn.io import read_pairs, write_pairs
 
     check_share("--share", share)
@@ -202,8 +200,8 @@ def split(
         check_new_file(path, "pairs", (".csv", ".parquet"), inputs=[pairs], force=force)
     table = read_pairs(pairs, noisy=True)
     ends = table.ends
-    masks = hold_out_statements(ends, share, seed)
-    keep_whole(masks, lambda kind: np.where(table.of(kind.name), table.v, np.nan))
+    masks = hold_out_positions(ends, share, seed)
+    keep_whole(masks, table)
     if not all(mask.any() for mask in masks):
         raise ValueError(
             f"{pairs}: its items recur too often to be split: use all pairs with "

@@ -7,7 +7,7 @@ those with an end on each side are lost to one side or to both.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +21,7 @@ from pairlearn.dependence import components
 from pairlearn.estimators.instances import number_items
 from pairlearn.judgements import Judgements
 from pairlearn.judgements.kinds import KINDS
-from pairlearn.judgements.kinds.base import Kind, sums_by_number
+from pairlearn.judgements.kinds.base import sums_by_number
 from pairlearn.randomness import permutation, stream
 
 SLACK = 1.05
@@ -59,36 +59,30 @@ def hold_out_items(ends: Any, fraction: float, seed: int) -> tuple[Mask, Mask]:
     return hold_out_positions(number_items("ends", ends), fraction, seed)
 
 
-def hold_out_positions(pairs: Indices, fraction: float, seed: int) -> tuple[Mask, Mask]:
-    """`hold_out_items` for pairs (n, 2) of positions."""
-    size = int(pairs.max()) + 1
+def hold_out_positions(ends: Indices, fraction: float, seed: int) -> tuple[Mask, Mask]:
+    """`hold_out_items` for positions (n, 2), of which rows about one item have −1 on the right."""
+    both, pairs = item_ends(ends), ends[ends[:, 1] >= 0]
+    size = int(both.max()) + 1
     rank = np.empty(size, np.int64)
     rank[_shuffle_components(components(pairs, size), seed)] = np.arange(size)
     last = rank[pairs].max(1)
     wanted = max(1, round(fraction * len(pairs)))
     # The items up to this rank are held out: the fewest with enough pairs among them.
-    held_out = last <= np.partition(last, wanted - 1)[wanted - 1]
     held_item = np.zeros(size, bool)
-    held_item[pairs[held_out]] = True
-    return np.asarray(~held_item[pairs].any(1)), held_out
+    held_item[pairs[last <= np.partition(last, wanted - 1)[wanted - 1]]] = True
+    return np.asarray(~held_item[both].any(1)), np.asarray(held_item[both].all(1))
 
 
-def hold_out_statements(ends: Indices, fraction: float, seed: int) -> tuple[Mask, Mask]:
-    """`hold_out_items` for rows of which some are about one item, with −1 on the right."""
-    single = ends[:, 1] < 0
-    training, held_out = np.zeros((2, len(ends)), bool)
-    training[~single], held_out[~single] = hold_out_positions(ends[~single], fraction, seed)
-    held_item = np.isin(ends[:, 0], ends[held_out])
-    return training | (single & ~held_item), held_out | (single & held_item)
+def item_ends(ends: Indices) -> Indices:
+    """Both items of every row; a single one stands for both."""
+    return np.where(ends < 0, ends[:, :1], ends)
 
 
-def keep_whole(parts: Iterable[Mask], numbers: Callable[[Kind], Floats | None]) -> None:
-    """Remove from parts of a table, in place, statements of several rows that are cut in two.
-
-    ``numbers`` gives the number of each row's statement of a kind, NaN for rows of another.
-    """
+def keep_whole(parts: Iterable[Mask], table: Judgements) -> None:
+    """Remove from parts of a table, in place, statements of several rows that are cut in two."""
     for kind in KINDS:
-        if kind.joint and not kind.single and (number := numbers(kind)) is not None:
+        if kind.joint and not kind.single:
+            number = np.where(table.of(kind.name), table.v, np.nan)
             for rows in parts:
                 rows &= np.isnan(number) | (sums_by_number(number, rows)[0] == kind.shared)
 
@@ -205,55 +199,28 @@ def split_items(ends: Any, items: int, folds: int, seed: int = 0) -> Folds:
 
 def _cut(of_item: Indices, load: Floats, inside: Mask, pairs: Indices, rng: Any) -> None:
     """Assign the items inside large components to folds, and count the folds' ends of pairs."""
-    neighbours, start = _adjacency(pairs, len(inside))
-    degree = np.diff(start)
-    share = 2.0 * len(pairs) / len(load)
-    of_item[inside] = -1
-    order = _breadth_first(permutation(rng, len(inside)), inside, pairs)
-    for item in order:
-        at = of_item[neighbours[start[item] : start[item + 1]]]
-        together = np.bincount(at[at >= 0], minlength=len(load))
-        score = together * (1 - load / (SLACK * share))
-        # Without a placed neighbour, or if all their folds are full, take the lightest fold.
-        fold = int(score.argmax()) if score.max() > 0 else int(load.argmin())
-        of_item[item] = fold
-        load[fold] += degree[item]
-    for _ in range(PASSES):
-        moved = False
-        for item in order:
-            at = of_item[neighbours[start[item] : start[item + 1]]]
-            together = np.bincount(at, minlength=len(load))
-            here = of_item[item]
-            full = load + degree[item] > SLACK * share
-            full[here] = False
-            fold = int(np.where(full, -1, together).argmax())
-            if together[fold] > together[here]:
-                of_item[item] = fold
-                load[here] -= degree[item]
-                load[fold] += degree[item]
-                moved = True
-        if not moved:
-            break
-
-
-def _adjacency(pairs: Indices, items: int) -> tuple[Indices, Indices]:
-    """Concatenated neighbours of all items, and where those of each begin (items + 1)."""
-    item, neighbour = np.concatenate([pairs, pairs[:, ::-1]]).T
-    start = np.concatenate([[0], np.cumsum(np.bincount(item, minlength=items))])
-    return neighbour[np.argsort(item, kind="stable")], start
-
-
-def _breadth_first(begin: Indices, inside: Mask, pairs: Indices) -> list[int]:
-    """The items inside, component by component from a random one, in breadth-first order."""
-    size = len(inside)
-    graph = coo_array((np.ones(len(pairs)), tuple(pairs.T)), (size, size)).tocsr()
-    roots = begin[inside[begin]]
+    size, both = len(inside), np.concatenate([pairs, pairs[:, ::-1]])
+    graph = coo_array((np.ones(len(both)), tuple(both.T)), (size, size)).tocsr()
+    degree, share = graph.sum(axis=1), len(both) / len(load)
+    roots = permutation(rng, size)
+    roots = roots[inside[roots]]
     roots = roots[np.unique(components(pairs, size)[roots], return_index=True)[1]]
-    searches = [
-        breadth_first_order(graph, root, directed=False, return_predecessors=False)
-        for root in roots
-    ]
-    return [int(item) for search in searches for item in search]
+    order = np.concatenate([breadth_first_order(graph, root)[0] for root in roots])
+    of_item[inside] = -1
+    for _ in range(PASSES):
+        before = of_item[order]
+        for item in order:
+            if of_item[item] >= 0:
+                load[of_item[item]] -= degree[item]
+            row = slice(graph.indptr[item], graph.indptr[item + 1])
+            fold, placed = of_item[graph.indices[row]], of_item[graph.indices[row]] >= 0
+            together = np.bincount(fold[placed], graph.data[row][placed], len(load))
+            score = together * (1 - load / (SLACK * share))
+            # Without a placed neighbour, or if all their folds are full, take the lightest fold.
+            of_item[item] = score.argmax() if score.max() > 0 else load.argmin()
+            load[of_item[item]] += degree[item]
+        if (of_item[order] == before).all():
+            break
 
 
 class ItemKFold:
@@ -305,8 +272,3 @@ class ItemKFold:
 
     def __repr__(self) -> str:
         return f"ItemKFold(n_splits={self.n_splits}, random_state={self.random_state})"
-
-
-def item_ends(rows: Judgements) -> Indices:
-    """Both items of every row; a single one stands for both."""
-    return np.where(rows.ends < 0, rows.ends[:, :1], rows.ends)

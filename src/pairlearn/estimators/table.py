@@ -199,7 +199,7 @@ class Table:
         """
         judged, known = self.judged, self.known
         training, held = parts = hold_out_positions(judged.ends, fraction, seed)
-        keep_whole(parts, lambda kind: np.where(judged.of(kind.name), judged.v, np.nan))
+        keep_whole(parts, judged)
         if known is not None:
             held_item = np.isin(known.ends[:, 0], judged.ends[held])
             known = known[known.joint | ~held_item] or None
