@@ -77,9 +77,13 @@ def test_it_is_saved(model: PairClassifier, tmp_path: Path) -> None:
     assert again.predict(x).tolist() == model.predict(x).tolist()
 
 
-def test_onnx_files_are_refused(model: PairClassifier, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="written for two classes, and there are 3"):
-        model.export_onnx(tmp_path / "model.onnx")
+def test_onnx_files_have_a_column_for_each_class(model: PairClassifier, tmp_path: Path) -> None:
+    onnxruntime = pytest.importorskip("onnxruntime")
+    x = three(50, seed=3)[0].astype(np.float32)
+    assert model.export_onnx(tmp_path / "model.onnx") < 1e-5
+    session = onnxruntime.InferenceSession(str(tmp_path / "model.onnx"))
+    _, p = session.run(None, {"x": x})
+    assert p == pytest.approx(model.predict_proba(x), abs=1e-5)
 
 
 def test_two_names_are_two_classes() -> None:

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from pairlearn.io import read_items, read_pairs
+from pairlearn.labels import PairLabels
 from pairlearn.simulation import Simulation, simulate
 from tables import pair_ids
 
@@ -181,3 +182,27 @@ def test_written_files_read_back(format: Any, tmp_path: Path) -> None:
 def test_wrong_requests(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         simulate(**options)
+
+
+def test_more_than_two_classes() -> None:
+    made = simulate(pairs=900, classes=["cat", "dog", "a|b"], overlap=0.1, seed=3)
+    rows = made.pairs.of_classes(made.names)
+    assert rows.members().any(0).all()
+    k = rows.members().argmax(1)
+    expected = PairLabels.from_posteriors(*made.posterior[rows.ends, k[:, None]].T)
+    assert rows.u == pytest.approx(expected.similarity, abs=1e-9)
+    assert rows.v == pytest.approx(expected.difference, abs=1e-9)
+    right = made.posterior.argmax(1) == made.positive
+    assert right.mean() == pytest.approx(made.posterior.max(1).mean(), abs=0.03)
+    assert rows.q is not None
+    uniform, proposed = rows.q[:225], rows.q[225:]
+    assert uniform == pytest.approx(1 / 3)
+    # 1/q weighs rows of a class such that they stand for all rows.
+    assert (1 / proposed) @ (k[225:] == 0) / 675 == pytest.approx(1, abs=0.15)
+    own = np.take_along_axis(made.posterior[rows.ends].mean(1), k[:, None], 1).ravel()
+    assert own[225:].mean() > own[:225].mean() + 0.1
+
+
+def test_more_classes_are_gaussians() -> None:
+    with pytest.raises(ValueError, match="three or more, of gaussians"):
+        simulate("moons", classes=["a", "b", "c"])

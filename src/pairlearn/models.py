@@ -69,8 +69,8 @@ class MLP(nn.Module):
         for depth, layer in enumerate(self.layers[:-1], start=1):
             x = layer(x)
             x = F.relu(self.norms[depth](x) if self.norm == "all" else x, inplace=True)
-        logits: Tensor = self.layers[-1](x).squeeze(-1)
-        return logits
+        logits: Tensor = self.layers[-1](x)
+        return logits.squeeze(-1) if logits.shape[-1] == 1 else logits
 
 
 class _Block(nn.Module):
@@ -140,7 +140,8 @@ class ResNet(nn.Module):
         x = self.blocks(F.relu(self.norm(self.stem(x)))).mean((2, 3))
         logits: Tensor
         if self.copies == 1:
-            logits = self.head(x).squeeze(-1)
+            logits = self.head(x)
+            logits = logits.squeeze(-1) if logits.shape[-1] == 1 else logits
         else:
             logits = (x.view(len(x), self.copies, -1) * self.head.weight).sum(-1) + self.head.bias
         return logits

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from statistics import NormalDist
@@ -26,6 +26,7 @@ from pairlearn.columns import Floats, Indices, Mask, check_share
 from pairlearn.io import ItemTable, open_rows, write_items, write_pairs
 from pairlearn.judgements import Judgements
 from pairlearn.judgements.kinds import kind
+from pairlearn.judgements.sets import check_classes, join_set, propose_sets
 from pairlearn.labels import PairLabels
 from pairlearn.randomness import normal, permutation, stream, uniform
 
@@ -47,26 +48,35 @@ class Simulation:
     """Items, judged pairs and the true classes of the items.
 
     The items have ids 0, 1, …; ``positive`` are their true classes, for evaluation only, and
-    ``posterior`` is P(y = +1 | x) at the prior of the simulation.
+    ``posterior`` is P(y = +1 | x) at the prior of the simulation. With more than two classes
+    ``names`` they are the number of the class, and posteriors (N, K).
     """
 
     items: ItemTable
     pairs: Judgements
-    positive: Mask
+    positive: Mask | Indices
     posterior: Floats
+    names: tuple[str, ...] = ()
 
     def write(
         self, folder: str | os.PathLike[str], format: Literal["csv", "parquet"] = "csv"
     ) -> list[Path]:
-        """Write items, pairs and truth.csv (id, class of +1 or −1, posterior) to a folder."""
+        """Write items, pairs and truth.csv (id, class, posterior, or posteriors) to a folder."""
         if format not in ("csv", "parquet"):
             raise ValueError(f"format must be 'csv' or 'parquet'; got {format!r}")
         items, pairs = (Path(folder, f"{name}.{format}") for name in ("items", "pairs"))
         truth = Path(folder, "truth.csv")
         write_items(self.items, items)
         write_pairs(self.pairs, pairs)
-        classes = np.where(self.positive, 1, -1)
-        columns = {"id": self.items.ids, "class": classes, "posterior": self.posterior}
+        columns: dict[str, Any] = {"id": self.items.ids}
+        if self.names:
+            columns["class"] = np.array(self.names)[self.positive]
+            columns |= {
+                f"posterior_{n}": p for n, p in zip(self.names, self.posterior.T, strict=True)
+            }
+        else:
+            columns["class"] = np.where(self.positive, 1, -1)
+            columns["posterior"] = self.posterior
         with open_rows(truth, list(columns)) as rows:
             rows.write(columns)
         return [items, pairs, truth]
@@ -86,6 +96,7 @@ def simulate(
     annotator_prior: float | None = None,
     overlap: float | None = None,
     also: Mapping[str, float] | None = None,
+    classes: Sequence[str] = (),
     seed: int = 0,
 ) -> Simulation:
     """Simulate items and judged pairs.
@@ -121,6 +132,11 @@ def simulate(
     also : mapping of str to float, optional
         Further statements by kind (`kinds`), as shares of `pairs`: {"label": 0.1}
         labels a tenth as many items.
+    classes : sequence of str, optional
+        Names of more than two classes, which are equally frequent: Gaussians around the corners of
+        a simplex, any two of which overlap by `overlap`. Each pair is judged as to one class: in
+        the first quarter any class, then one that `propose_sets` draws from a regression on these
+        answers.
     seed : int
 
     Examples
@@ -144,6 +160,17 @@ def simulate(
         raise ValueError(f"noise must be a finite number of at least 0; got {noise:g}")
     if repeated and annotators < 2:
         raise ValueError(f"repeated is {repeated:g}: a second judgement needs two annotators")
+    if len(classes):
+        names = check_classes(classes)
+        if len(names) < 3 or distribution != "gaussians" or annotator_prior or also or preference:
+            raise ValueError(
+                "classes are three or more, of gaussians, without annotator_prior, also or "
+                f"preference; got {', '.join(names)} of {distribution}"
+            )
+        return _of_classes(
+            names, pairs, items or 2 * pairs, OVERLAP if overlap is None else overlap,
+            (annotators, noise, missing, repeated), seed,
+        )  # fmt: skip
     if distribution in ("digits", "breast-cancer"):
         if overlap is not None:
             raise ValueError(f"overlap is fixed in {distribution}: leave it out")
@@ -154,8 +181,8 @@ def simulate(
         drawn = _from_density(distribution, count, prior, error, seed)
     posterior = _sigmoid(drawn.evidence + _logit(annotator_prior or prior))
     ends, annotator = _assign(len(posterior), pairs, annotators, repeated, seed)
-    seen = _perceive(drawn.evidence + _logit(annotator_prior or prior), ends, annotator, seed)
-    ids = np.arange(len(posterior))
+    log_odds = drawn.evidence[ends] + _logit(annotator_prior or prior)
+    seen, ids = _perceive(log_odds, annotator, seed), np.arange(len(posterior))
     judged = _judge(seen, ends, ids, annotator, noise, missing, preference, seed)
     others = [_state(k, round(share * pairs), posterior, seed) for k, share in also.items()]
     return Simulation(
@@ -304,6 +331,43 @@ def _data_set(name: str) -> _Items:
     return _Items(data.data, names, positive, evidence)
 
 
+def _of_classes(
+    names: tuple[str, ...],
+    pairs: int,
+    items: int,
+    overlap: float,
+    habits: tuple[int, float, float, float],
+    seed: int,
+) -> Simulation:
+    """Simulate more than two classes; `habits` are annotators, noise, missing and repeated."""
+    if not 0 < overlap <= LARGEST_OVERLAP["gaussians"]:
+        raise ValueError(f"overlap must lie in (0, 0.45]; got {overlap:g}")
+    count, (annotators, noise, missing, repeated) = len(names), habits
+    classes = permutation(stream(seed, "classes"), items) % count
+    corners = -math.sqrt(2) * NormalDist().inv_cdf(overlap) * np.eye(count)
+    x = corners[classes] + normal(stream(seed, "features"), items * count).reshape(items, count)
+    posterior = np.exp(x @ corners - (x @ corners).max(1, keepdims=True))
+    posterior /= posterior.sum(1, keepdims=True)
+    ends, annotator = _assign(items, pairs, annotators, repeated, seed)
+    about = permutation(stream(seed, "about"), len(ends)) % count
+    q, first = np.full(len(ends), 1 / count), len(ends) // 4
+    p = posterior[ends, about[:, None]]
+    gaps = x[ends[:first, 1]] - x[ends[:first, 0]]
+    quick = np.empty_like(posterior)
+    for k in range(count):  # differences of posteriors are about linear in those of features
+        asked = about[:first] == k
+        slope = np.linalg.lstsq(gaps[asked], p[:first][asked] @ [-1, 1], rcond=None)[0]
+        quick[:, k] = ((x - x.mean(0)) @ slope + 1 / count).clip(0.01)
+    quick /= quick.sum(1, keepdims=True)
+    about[first:], q[first:] = propose_sets(quick, ends[first:], seed=seed)
+    p = posterior[ends, about[:, None]].clip(1e-12, 1 - 1e-12)
+    seen, ids = _perceive(np.log(p) - np.log1p(-p), annotator, seed), np.arange(items)
+    judged = _judge(seen, ends, ids, annotator, noise, missing, 0.0, seed)
+    sets = np.array([join_set([name]) for name in names])
+    table = ItemTable(ids, x.astype(np.float32), [f"x{k + 1}" for k in range(count)])
+    return Simulation(table, replace(judged, about=sets[about], q=q), classes, posterior, names)
+
+
 # ---- judgements -------------------------------------------------------------------------------
 
 
@@ -320,17 +384,15 @@ def _assign(
     return np.concatenate([ends, ends[again]]), names if annotators > 1 else None
 
 
-def _perceive(
-    log_odds: Floats, ends: Indices, annotator: NDArray[np.str_] | None, seed: int
-) -> Floats:
+def _perceive(log_odds: Floats, annotator: NDArray[np.str_] | None, seed: int) -> Floats:
     """Posteriors (n, 2) of both items as the annotator of each judgement sees them."""
     if annotator is None:
-        return _sigmoid(log_odds[ends])
+        return _sigmoid(log_odds)
     names, who = np.unique(annotator, return_inverse=True)
     low, high = SPREAD
     spread = low + (high - low) * uniform(stream(seed, "spreads"), len(names))
-    errors = normal(stream(seed, "perception"), ends.size).reshape(ends.shape)
-    return _sigmoid(log_odds[ends] + spread[who][:, None] * errors)
+    errors = normal(stream(seed, "perception"), log_odds.size).reshape(log_odds.shape)
+    return _sigmoid(log_odds + spread[who][:, None] * errors)
 
 
 def _judge(

@@ -93,8 +93,9 @@ def export(
     """Export a model to ONNX, to run where there is no pairlearn.
 
     The file takes features x, float32 of shape (n, d) in the order of the training, and
-    gives logit and probability. It is written only if onnxruntime gives the same answers as
-    torch. A model that reads categories, dates, texts or gaps cannot be exported.
+    gives logit and probability, with more than two classes a column of each. It is written
+    only if onnxruntime gives the same answers as torch. A model that reads categories, dates,
+    texts or gaps cannot be exported.
 
     For example:
       pairlearn export model model.onnx
@@ -114,9 +115,11 @@ def export(
         raise CommandError(error) from None
     names = [str(name) for name in getattr(classifier, "feature_names_in_", [])]
     data = {"out": out, "difference": difference, "features": names, "classes": classifier.classes_}
+    classes = [str(name) for name in classifier.classes_]
+    of_what = f"class {classes[1]}" if len(classes) == 2 else f"each of {', '.join(classes)}"
     inputs = f"x (n, {', '.join(map(str, classifier.instance_shape_))})"
     text = [
-        f"{out}: {inputs} to logit and probability of class {classifier.classes_[1]}",
+        f"{out}: {inputs} to logit and probability of {of_what}",
         f"  onnxruntime and torch differ by {difference:.1e} at most",
     ]
     return Output(data, text)

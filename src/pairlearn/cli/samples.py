@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 from pairlearn.cli import options as opt
 from pairlearn.cli.command import Command, Output, baseline, new_app
 from pairlearn.cli.options import FIGURES, argument, check_absent, check_suffix, option
+from pairlearn.cli.reading import parse_classes
 from pairlearn.progress import bar
 
 app = new_app()
@@ -78,6 +79,12 @@ def simulate(
         list[str] | None,
         option("KIND=SHARE: further statements, such as label=0.1; may be repeated."),
     ] = None,
+    classes: Annotated[
+        str | None,
+        option(
+            "Names of more than two classes, with commas between, or their number.", default="two"
+        ),
+    ] = None,
     seed: opt.Seed = 0,
     format: Annotated[Literal["csv", "parquet"], option("Format of the tables.")] = "csv",
     force: opt.Force = False,
@@ -92,31 +99,43 @@ def simulate(
       pairlearn simulate try
       pairlearn simulate moons --from moons --pairs 500 --prior 0.2 --noise 0.2
       pairlearn simulate cancer --from breast-cancer --annotators 3 --repeated 0.3
+      pairlearn simulate animals --classes cat,dog,horse
 
     Exit codes: 0 done, 2 wrong request or unusable file.
     """
+    import numpy as np
+
     from pairlearn.simulation import simulate as make
 
     check_absent(folder, f"items.{format}", f"pairs.{format}", "truth.csv", force=force)
     made = make(
         source, pairs=pairs, items=items, prior=prior, overlap=overlap, annotators=annotators,
         annotator_prior=annotator_prior, noise=noise, missing=missing, preference=preference,
-        repeated=repeated, also=_shares(also or []), seed=seed,
+        repeated=repeated, also=_shares(also or []), classes=_names(classes), seed=seed,
     )  # fmt: skip
     files = made.write(folder, format)
-    best = float((made.posterior.clip(min=0.5) + (1 - made.posterior).clip(min=0.5) - 0.5).mean())
+    p = made.posterior
+    best = (p if made.names else np.stack([p, 1 - p], 1)).max(1)
     data: dict[str, Any] = {
         "files": [str(path) for path in files],
         "items": len(made.items),
         "judgements": len(made.pairs),
-        "positive": int(made.positive.sum()),
-        "best_accuracy": best,
+        "positive": None if made.names else int(made.positive.sum()),
+        "classes": list(made.names),
+        "best_accuracy": float(best.mean()),
     }
-    text = (
-        "{items:,} items ({positive:,} positive), {judgements:,} judgements; the best accuracy is "
-        "about {best_accuracy:.3f}"
-    )
+    of_two = " ({positive:,} positive)" * (not made.names)
+    text = f"{{items:,}} items{of_two}, {{judgements:,}} judgements; the best accuracy is about "
+    text += "{best_accuracy:.3f}"
     return Output(data, [text.format(**data), *(f"  {path}" for path in files)])
+
+
+def _names(text: str | None) -> list[str] | tuple[str, ...]:
+    """Names of classes, made up where there is a number of them."""
+    from pairlearn.judgements.sets import groups
+
+    names = parse_classes(text)
+    return groups(names) if isinstance(names, int) else names or []
 
 
 def _shares(options: list[str]) -> dict[str, float]:

@@ -5,6 +5,7 @@ the target prior:
 
     logit = sign · g((x − mean)/scale) + shift,    probability = σ(logit)
 
+With more than two classes both have a column for each, and the probabilities are softmax(logit).
 The file is checked by running it: onnxruntime and torch must agree.
 
 Features are numbers: categories, dates, texts and gaps are for an `ItemEncoder`, whose rules an
@@ -35,11 +36,14 @@ class _Scored(nn.Module):
 
     mean: Tensor
     scale: Tensor
+    order: Tensor | None
 
     def __init__(self, fitted: Fitted) -> None:
         super().__init__()
         self.module = copy.deepcopy(fitted.module).cpu().float()  # type: ignore[union-attr]
         self.factor, self.shift = float(fitted.factor), float(fitted.shift)
+        order = None if fitted.order is None else torch.tensor(fitted.order)
+        self.register_buffer("order", order)
         shape = fitted.instance_shape
         self.shape = (math.prod(shape),) if fitted.flat else shape
         for name, values in (("mean", fitted.mean), ("scale", fitted.scale)):
@@ -50,8 +54,11 @@ class _Scored(nn.Module):
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
         # In double precision, as in training: features may be large and differ little.
         ready = ((x.double() - self.mean) / self.scale).float()
-        z = self.module(ready).flatten()
-        logit = self.factor * z + self.shift
+        z = self.module(ready)
+        if self.order is not None:
+            logit = self.factor * z.index_select(1, self.order)
+            return logit, torch.softmax(logit, 1)
+        logit = self.factor * z.flatten() + self.shift
         return logit, torch.sigmoid(logit)
 
 
@@ -82,11 +89,6 @@ def export_onnx(fitted: Fitted, path: str | Path) -> float:
 
 
 def _check_exportable(fitted: Fitted) -> None:
-    if fitted.order is not None:
-        raise ValueError(
-            f"ONNX files are written for two classes, and there are {len(fitted.classes)}: "
-            "predict with pairlearn"
-        )
     if fitted.module is None:
         raise TypeError(
             f"the model is a scikit-learn {type(fitted.estimator).__name__}, which skl2onnx "
