@@ -33,7 +33,7 @@ from pairlearn.risks import PairLikelihood
 from pairlearn.training import Objective, Recipe, train
 from pairlearn.training.learner import Learner
 from pairlearn.training.trainer import module_logits
-from pairlearn_bench.data import load, split
+from pairlearn_bench.data import load, split_indices
 from pairlearn_bench.data.dataset import as_features
 
 UNIFORM = 0.1
@@ -82,12 +82,10 @@ def fit(x: Any, rows: Judgements, seed: int, model: str = "mlp-bn", passes: floa
 def measure(name: str, pairs: int, seed: int, only: list[str]) -> dict[str, float]:
     """Test accuracies of one seed, of all tables or `only` some."""
     dataset = load(name)
-    part = split(dataset, seed)
-    x = np.concatenate([as_features(v, dataset.spec) for v in (part.x_train, part.x_test)])
-    x = x.reshape(len(x), -1)
+    order = np.concatenate([np.arange(len(dataset.y))[p] for p in split_indices(dataset, seed)])
+    x = as_features(dataset.x[order], dataset.spec)
     x = (x - x.mean(0)) / (x.std(0) + 1e-3)
-    y = np.concatenate([part.classes_train, part.classes_test]).astype(int)
-    y, train_items = y - y.min(), np.arange(len(part.classes_train))
+    y, train_items = dataset.y[order].astype(int), np.arange(dataset.spec.n_train)
     classes, test = int(y.max()) + 1, np.arange(len(train_items), len(y))
     rng = np.random.default_rng(seed)
     recipe = Recipe(10, 256, 1e-3, 0.0, 20, seed=seed)

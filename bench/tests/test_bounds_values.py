@@ -1,6 +1,5 @@
 """The theorems as numbers: by hand, in relation to each other, by enumeration, and refusals."""
 
-import itertools
 import math
 
 import numpy as np
@@ -131,21 +130,6 @@ def test_bounds_shrink_with_pairs_and_forget_the_class_names(prior, gamma, n, de
 # ---- Rademacher complexities ------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("functions", "n"), [(1, 3), (4, 7), (20, 10)])
-def test_empirical_rademacher_matches_enumeration(functions: int, n: int) -> None:
-    outputs = np.random.default_rng(n).normal(size=(functions, n))
-    exact = np.mean([max(outputs @ signs) / n for signs in itertools.product((-1, 1), repeat=n)])
-    estimate = bounds.empirical_rademacher(outputs, draws=40_000, seed=3)
-    assert abs(estimate.value - exact) < 4 * estimate.standard_error < 0.05
-    assert bounds.empirical_rademacher(outputs, draws=40_000, seed=3) == estimate
-
-
-def test_empirical_rademacher_in_blocks() -> None:
-    wide = np.ones((2, 2**21))  # blocks of two draws
-    estimate = bounds.empirical_rademacher(wide, draws=5)
-    assert abs(estimate.value) < 5 / math.sqrt(5 * 2**21)
-
-
 # ---- bad arguments are refused by name, with advice -------------------------------------------
 
 GOOD = {
@@ -156,7 +140,6 @@ GOOD = {
     "delta_scd": {"n": 1, "prior": 0.2, "loss_bound": 1, "floors": [0.1] * 4},
     "delta_sconf": {"n": 1, "prior": 0.2, "loss_bound": 1, "floors": [0.1, 0.1]},
     "delta_confdiff": {"n": 1, "loss_bound": 1, "floors": [0] * 4},
-    "empirical_rademacher": {"outputs": [[1.0]]},
 }  # fmt: skip
 
 
@@ -194,9 +177,6 @@ GOOD = {
         ("delta_sconf", {"floors": [0, -0.1]}, r"floors\[1\] must be finite .*, got -0.1"),
         ("delta_sconf", {"prior": 0.5}, "estimation_error"),
         ("delta_confdiff", {"loss_bound": 0}, "loss_bound must be positive, got 0"),
-        ("empirical_rademacher", {"outputs": [1.0, 2.0]}, r"got \(2,\); for one classifier"),
-        ("empirical_rademacher", {"outputs": [[1.0, math.nan]]}, "outputs must be finite"),
-        ("empirical_rademacher", {"draws": 1}, "draws must be an integer ≥ 2, got 1"),
     ],
 )
 def test_bad_arguments_are_named(function, change, message) -> None:

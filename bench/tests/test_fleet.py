@@ -217,8 +217,6 @@ def changed(array, value):
 HINGE = make_risk("confdiff", prior=0.4, loss="hinge")
 ROWS, POSITIVE = np.arange(120), X[:, 0] > 0
 ALL = TestSet(ROWS, POSITIVE)
-NAMED = TestSet(ROWS, POSITIVE, {"half": np.arange(10)})
-NONE, FAR = (TestSet(ROWS, POSITIVE, {"odd": rows}) for rows in ([], [120]))
 
 
 def labelled(labels, name="likelihood-abs"):
@@ -253,16 +251,6 @@ def measured(*tests):
         ),
         ({"groups": labelled(changed(LABELS, np.inf))}, "likelihood-abs are infinite in row 3"),
         ({"groups": [Group(ENDS, [member(), Member(HINGE, LABELS)])]}, "must share one loss"),
-        ({"groups": measured(TestSet(ROWS, 2 * POSITIVE - 1))}, "must be booleans of shape"),
-        ({"groups": measured(TestSet(ROWS + 1, POSITIVE))}, "test rows of group 0 point outside"),
-        ({"groups": measured(TestSet(ROWS[1:], POSITIVE))}, r"booleans of shape \(119,\)"),
-        ({"groups": measured(NONE)}, "subset 'odd' .* is empty"),
-        ({"groups": measured(FAR)}, "'odd' .* point outside"),
-        ({"groups": measured(ALL, NAMED)}, r"group 1 120 and \['half'\]"),
-        (
-            {"groups": measured(ALL, TestSet(ROWS[:5], POSITIVE[:5]))},
-            r"group 0 has 120 rows and subsets \[\], group 1 5",
-        ),
         ({"features": changed(X, np.nan)}, "features are NaN or infinite in row 3"),
         ({"features": X[:, 0]}, r"features must have shape \(N, ...\); got \(120,\)"),
         ({"model": "mpl"}, "model 'mpl' is unknown; choose one of mlp, mlp-bn"),

@@ -35,9 +35,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pairlearn_bench.bounds.arguments import Form as Form
-from pairlearn_bench.bounds.arguments import RademacherEstimate as RademacherEstimate
 from pairlearn_bench.bounds.arguments import checked, checked_floors, checked_labels, require
-from pairlearn_bench.bounds.arguments import empirical_rademacher as empirical_rademacher
 from pairlearn_bench.bounds.arguments import linear_rademacher as linear_rademacher
 
 

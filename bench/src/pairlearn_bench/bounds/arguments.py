@@ -1,10 +1,9 @@
-"""Rules for the arguments of the bounds, and Rademacher complexities to insert."""
+"""Rules for the arguments of the bounds, and the Rademacher complexity of linear classifiers."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import wraps
 from inspect import signature
 from typing import Any, Literal, ParamSpec, TypeAlias, TypeVar
@@ -24,16 +23,12 @@ _ADVICE = "bound the classifiers' outputs if it has no finite value"
 _SIZE: _Rule = (lambda x: 0 <= x < math.inf, "be finite and not negative", _ADVICE)
 
 
-def _count(least: int, advice: str) -> _Rule:
-    def holds(x: Any) -> bool:
-        return isinstance(x, int | np.integer) and not isinstance(x, bool) and bool(x >= least)
-
-    return holds, f"be an integer ≥ {least}", advice
+def _is_count(x: Any) -> bool:
+    return isinstance(x, int | np.integer) and not isinstance(x, bool) and bool(x >= 1)
 
 
 _RULES: dict[str, _Rule] = {
-    "n": _count(1, "it is the number of pairs"),
-    "draws": _count(2, "a standard error needs two sign vectors"),
+    "n": (_is_count, "be an integer ≥ 1", "it is the number of pairs"),
     "delta": (lambda x: 0 < x < 1, _SHARE, "it is the failure probability, 0.05 for 95%"),
     "prior": _PRIOR,
     "noisy_prior": _PRIOR,
@@ -111,42 +106,3 @@ def linear_rademacher(*, n: int, weight_norm: float, feature_radius: float) -> f
     0.6
     """
     return weight_norm * feature_radius / math.sqrt(n)
-
-
-@dataclass(frozen=True)
-class RademacherEstimate:
-    """A Monte Carlo estimate of a Rademacher complexity, with its standard error."""
-
-    value: float
-    standard_error: float
-
-
-@checked
-def empirical_rademacher(
-    outputs: ArrayLike, draws: int = 1000, seed: int = 0
-) -> RademacherEstimate:
-    """Estimate E_σ[max over g of (1/n)·Σ σᵢ g(xᵢ)] for finitely many classifiers.
-
-    Row k of ``outputs`` (functions, n) holds the outputs of classifier k on the n instances;
-    ``draws`` is the number of random sign vectors, at least 2.
-
-    Examples
-    --------
-    >>> estimate = empirical_rademacher([[1.0, 1.0], [-1.0, -1.0]], draws=4000)
-    >>> abs(estimate.value - 0.5) < 4 * estimate.standard_error
-    True
-    """
-    table = np.asarray(outputs, dtype=np.float64)
-    rule, advice = "be a non-empty (functions, n) array", "for one classifier pass outputs[None, :]"
-    require(table.ndim == 2 and table.size > 0, "outputs", rule, table.shape, advice)
-    bad = table[~np.isfinite(table)]
-    require(bad.size == 0, "outputs", "be finite", bad[:3], "drop classifiers that overflow")
-    rng = np.random.default_rng(seed)
-    suprema = np.empty(draws)
-    block = max(1, 2**22 // max(table.shape))  # keeps the working memory near 100 MiB
-    for start in range(0, draws, block):
-        size = min(block, draws - start)
-        signs = 2.0 * rng.integers(0, 2, size=(size, table.shape[1])) - 1.0
-        suprema[start : start + size] = (signs @ table.T).max(axis=1) / table.shape[1]
-    error = suprema.std(ddof=1) / math.sqrt(draws)
-    return RademacherEstimate(value=float(suprema.mean()), standard_error=float(error))

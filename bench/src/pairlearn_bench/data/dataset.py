@@ -212,48 +212,15 @@ class Dataset:
         )
 
 
-@dataclass(frozen=True, eq=False)
-class Split:
-    """The training and the test part of a data set, for the binary task.
-
-    ``y_train`` and ``y_test`` are true for positive instances; ``classes_train`` and
-    ``classes_test`` are the original labels of the same rows.
-
-    Examples
-    --------
-    >>> from pairlearn_bench.data import load
-    >>> part = split(load("digits"), seed=0)
-    >>> part.x_train.shape, bool(part.y_test[0]), int(part.classes_test[0]) % 2
-    ((1436, 64), True, 0)
-    """
-
-    x_train: NDArray[np.uint8]
-    y_train: NDArray[np.bool_]
-    classes_train: NDArray[np.uint8]
-    x_test: NDArray[np.uint8]
-    y_test: NDArray[np.bool_]
-    classes_test: NDArray[np.uint8]
-
-
-def split(dataset: Dataset, seed: int) -> Split:
-    """Split a data set into its training and its test part.
-
-    An official split is kept, whatever the seed (non-negative), with rows in their original order.
-    A pooled set is split 80/20 within the positive and within the negative class; in both parts
-    the positives come first, each class in random order. A seed gives the same instances on every
-    machine and for every row order, so that a file and a download of the same data agree.
-    """
-    train, test = split_indices(dataset, seed)
-    x, y, positive = dataset.x, dataset.y, dataset.spec.is_positive(dataset.y)
-    return Split(x[train], positive[train], y[train], x[test], positive[test], y[test])
-
-
 def split_indices(
     dataset: Dataset, seed: int
 ) -> tuple[slice, slice] | tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Rows of the training and of the test part of :func:`split`.
+    """Rows of the training and of the test part.
 
-    They are slices if the split is official, so that no row is copied, and arrays of int otherwise.
+    An official split is kept, whatever the seed (non-negative), with rows in their original order,
+    as slices. A pooled set is split 80/20 within the positive and within the negative class; in
+    both parts the positives come first, each class in random order. A seed gives the same instances
+    on every machine and for every row order, so that a file and a download of the same data agree.
 
     Examples
     --------

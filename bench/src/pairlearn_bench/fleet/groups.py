@@ -133,7 +133,6 @@ def check_groups(groups: Sequence[Group], instances: int) -> None:
     if not groups or not all(group.members for group in groups):
         raise ValueError("a fleet needs at least one group, and a group at least one member")
     _check_pairs(groups, instances)
-    _check_tests([group.test for group in groups if group.test is not None], instances)
 
 
 def _check_pairs(groups: Sequence[Group], instances: int) -> None:
@@ -157,27 +156,6 @@ def _check_pairs(groups: Sequence[Group], instances: int) -> None:
                     f"labels of {member.risk} in group {index} must have shape ({pairs}, 2); "
                     f"got {shape}"
                 )
-
-
-def _check_tests(tests: list[TestSet], instances: int) -> None:
-    for index, test in enumerate(tests):
-        rows, positive = np.asarray(test.rows), np.asarray(test.positive)
-        _check_rows(f"test rows of group {index}", rows, instances)
-        if positive.dtype != np.bool_ or positive.shape != rows.shape or rows.ndim != 1:
-            raise ValueError(
-                f"test classes of group {index} must be booleans of shape {rows.shape}, true "
-                f"for positive; got {positive.dtype} {positive.shape}"
-            )
-        for name, subset in test.subsets.items():
-            if not len(subset):
-                raise ValueError(f"test subset {name!r} of group {index} is empty")
-            _check_rows(f"test subset {name!r} of group {index}", np.asarray(subset), len(rows))
-        if len(rows) != len(tests[0].rows) or list(test.subsets) != list(tests[0].subsets):
-            raise ValueError(
-                f"the test sets of a fleet must share size and subsets: group 0 has "
-                f"{len(tests[0].rows)} rows and subsets {list(tests[0].subsets)}, group {index} "
-                f"{len(rows)} and {list(test.subsets)}"
-            )
 
 
 def _check_rows(name: str, rows: NDArray[Any], instances: int) -> None:

@@ -162,26 +162,13 @@ class FleetAdam:
         }
         self.uniform = rates.pop() if len(rates) == 1 else None
         self.learning_rate, self.weight_decay = learning_rate.to(device), weight_decay.to(device)
-        # On CUDA the rate is a tensor, so that a recorded step sees it change.
-        self.rate: float | Tensor = self.uniform[0] if self.uniform is not None else 0.0
-        if device.type == "cuda":
-            self.rate = torch.tensor(self.rate, device=device)
-
-    def scale_rate(self, factor: float) -> None:
-        """Set the learning rate, which all models must share, to a multiple of the initial one."""
-        if self.uniform is None:
-            raise ValueError("models with different learning rates have no common schedule")
-        if isinstance(self.rate, Tensor):
-            self.rate.fill_(factor * self.uniform[0])
-        else:
-            self.rate = factor * self.uniform[0]
 
     @torch.no_grad()
     def step(self, gradients: Sequence[Tensor]) -> None:
         """Update the parameters in place."""
         self.steps.add_(1)
         if self.uniform is not None and not torch.compiler.is_compiling():
-            self._fused_step(list(gradients), self.uniform[1])
+            self._fused_step(list(gradients), *self.uniform)
             return
         steps = self.steps.to(self.parameters[0].dtype)
         # 1 − βᵗ; the difference itself would lose four digits of float32 in early steps.
@@ -194,7 +181,7 @@ class FleetAdam:
             v.mul_(BETA2).addcmul_(gradient, gradient, value=1 - BETA2)
             p.sub_(rate / correction1 * m / (v.sqrt() / correction2 + EPS))
 
-    def _fused_step(self, gradients: list[Tensor], decay: float) -> None:
+    def _fused_step(self, gradients: list[Tensor], rate: float, decay: float) -> None:
         torch._fused_adam_(  # one pass over memory; the public optimiser calls the same
             self.parameters,
             [_laid_out_like(p, g) for p, g in zip(self.parameters, gradients, strict=True)],
@@ -202,7 +189,7 @@ class FleetAdam:
             self.second,
             [],
             [self.steps] * len(self.parameters),
-            lr=self.rate,
+            lr=rate,
             beta1=BETA1,
             beta2=BETA2,
             weight_decay=decay,
