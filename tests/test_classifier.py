@@ -90,7 +90,7 @@ def test_what_judgements_leave_open_has_to_be_told():
     with pytest.raises(ValueError, match="the same with the two classes exchanged"):
         linear().fit(PAIRS, alike)
     with pytest.raises(
-        ValueError, match="do not tell how frequent the classes are: state the share"
+        ValueError, match="do not show how frequent the classes are: state the share"
     ):
         linear().fit(PAIRS, apart)
     assert agreement(linear(majority="positive").fit(PAIRS, alike)) < 0.05

@@ -187,7 +187,7 @@ def test_check_of_one_pair(tmp_path: Path) -> None:
     (tmp_path / "pairs.csv").write_text(BOTH + "a,b,0.7,0.1\n")
     text = plain(run("check", tmp_path / "pairs.csv").stdout)
     assert "1 judgement of 1 pair of 2 items 1 similarity with a difference they can" in text
-    assert "they can teach: hardly anything, being so few" in text
+    assert "they can teach: hardly anything: there are too few" in text
     (tmp_path / "pairs.csv").write_text("left,right,preference,same\na,b,left,\na,c,,same\n")
     text = plain(run("check", tmp_path / "pairs.csv").stdout)
     assert "1 preference, 1 answer “same” or “different” they can" in text

@@ -301,7 +301,7 @@ def test_an_interrupt_says_what_is_kept(
     assert (first.exit_code, second.exit_code) == (130, 130)
     assert "the same command starts from the beginning" in first.stderr
     kept = tmp_path / "model.checkpoint"
-    wanted = f"interrupted: the training so far is in {kept}; the same command goes on from there"
+    wanted = f"interrupted: the training so far is in {kept}; the same command continues from there"
     assert second.stderr == f"pairlearn fit: {wanted}\n"
     assert summarise(made[0], out, *ALONE)["epochs"] == 10
     assert not kept.exists()

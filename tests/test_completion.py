@@ -193,7 +193,7 @@ X4 = np.arange(4.0)[:, None]
     [
         ([[0.5, NAN], [0.6, NAN]], {}, "similarities alone, which are the same"),
         ([[0.5, NAN], [0.6, NAN]], {"prior": 0.5, "majority": "positive"}, "hold no direction"),
-        ([[NAN, 0.1], [NAN, 0.2]], {}, "which do not tell how frequent the classes are"),
+        ([[NAN, 0.1], [NAN, 0.2]], {}, "which do not show how frequent the classes are"),
         ([[1, 0], [1, 0]], {}, "no pair is judged to differ in class"),
         (None, {"prior": 1.0}, r"prior must lie in \(0, 1\); got 1"),
         (None, {"rounds": 0}, "rounds must be a whole number of at least 1; got 0"),

@@ -179,8 +179,8 @@ CASES = {
     ),
     "positives": (
         "0,,,,,,yes\n1,,,,,,yes\n",
-        "The table has nothing but known positives, which do not tell how frequent the classes are",
-        "needs-prior: The table has nothing but known positives",
+        "The table has only known positives, which do not show how frequent the classes are",
+        "needs-prior: The table has only known positives",
     ),
     "out of range": (
         "0,1,0.9,0.1,,,\n1,,,,,1.7,\n",
@@ -189,7 +189,7 @@ CASES = {
     ),
     "similarities and classes": (
         "".join(f"{k},{k + 1},0.9,,,,\n{k},,,,positive,,\n" for k in range(0, 20, 2)),
-        "10 similarities, 10 known classes they can teach: hardly anything, being so few",
+        "10 similarities, 10 known classes they can teach: hardly anything: there are too few",
         "20 judgements of 20 items with 1 feature: 10 similarities, 10 known classes",
     ),
     "few pairs": (

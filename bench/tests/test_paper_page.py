@@ -175,7 +175,7 @@ def test_command(tmp_path: Path) -> None:
     assert data["grids"]["gamma"]["cells"] == 33
     assert [file.name for file in out.parent.iterdir()] == ["bench.html"]
     again = call(*line)
-    assert again.exit_code == 2 and "is there already" in again.output
+    assert again.exit_code == 2 and "already exists" in again.output
     assert call(*line, "--force").exit_code == 0
     plain = call(*line[:-1], "--force")
     assert "66 runs, 2 figures" in plain.output

@@ -124,7 +124,7 @@ def test_export(project: Path, tmp_path: Path) -> None:
     report = annotate_json("export", project, out)
     assert (report["rows"], report["cant_say"]) == (28, 2)
     assert report["answers"] == "graded" and report["levels"]["alike"] == [0.8, 0.0]
-    assert "is there already" in refusal("export", project, out)
+    assert "already exists" in refusal("export", project, out)
     table = read_pairs(out)
     assert len(table) == 28 and table.annotator is not None
     assert annotate_json("export", project, out, "--without", "bob", "--force")["rows"] == 14
@@ -160,7 +160,7 @@ def test_import(project: Path, tmp_path: Path) -> None:
 def test_label_studio(project: Path, tmp_path: Path) -> None:
     names = annotate_json("label-studio", project, tmp_path / "ls")
     assert [Path(name).name for name in names] == ["config.xml", "tasks.json"]
-    assert "is there already" in refusal("label-studio", project, tmp_path / "ls")
+    assert "already exists" in refusal("label-studio", project, tmp_path / "ls")
     data = [task["data"] for task in json.loads((tmp_path / "ls" / "tasks.json").read_text())]
     assert {row["left"] for row in data} <= {f"age: {k}\nname: n{k}" for k in range(6)}
     reserved = {"id", "annotator", "annotation_id", "created_at", "updated_at", "lead_time"}

@@ -63,7 +63,7 @@ def test_drift_of_somebody_who_grows_generous() -> None:
 
 def test_a_share_of_guesses_that_could_be_anything_is_not_told() -> None:
     wide = Habits("ann", 40, guesses=0.47, guesses_error=0.2)
-    assert wide.sentence().startswith("too little to tell how many of the answers are guesses")
+    assert wide.sentence().startswith("too few answers to say how many are guesses")
     assert "guesses (" in replace(wide, guesses_error=0.05).sentence()
     # Honest people with few answers: a share that may be 0 is not told.
     few = Habits("ann", 20, guesses=0.03, guesses_error=0.1)

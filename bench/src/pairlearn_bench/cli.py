@@ -241,7 +241,7 @@ def run(
         try:
             finished = _train(missing, kept, checkpoint_seconds, among=runs, **training)
         except KeyboardInterrupt:
-            message = f"interrupted: finished runs are in {kept.path}; the same command goes on"
+            message = f"interrupted: finished runs are in {kept.path}; the same command continues"
             raise CommandError(message, INTERRUPTED) from None
     report = {
         "grid": options.grid,
@@ -395,7 +395,7 @@ def compare(
     A cell is within its tolerance if the means differ by at most the sum of both standard
     deviations over seeds. Cells with ABS and supervised ones, the others, and those with a
     published deviation above 0.05 are counted apart. Runs with other epochs than the paper's are
-    compared, too, and the last lines say so.
+    also compared, and the last lines say so.
 
     Exit codes: 0 all cells with ABS and supervised are within, 1 some are not, 2 wrong request or
     unusable file.

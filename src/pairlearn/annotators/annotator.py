@@ -259,7 +259,7 @@ class Annotator:
         low, high = np.clip(self.guesses + 1.96 * self.guesses_error * np.array([-1, 1]), 0, 1)
         phrases: list[Phrase] = []
         if high - low > 0.5:
-            phrases.append(("too little to tell how many of the answers are guesses", {}))
+            phrases.append(("too few answers to say how many are guesses", {}))
         elif low >= 0.01:
             text = "{share} of the answers are guesses"
             if self.guesses_error:

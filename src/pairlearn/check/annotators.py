@@ -86,7 +86,7 @@ class _People(AnnotatorCheck):
 
 
 class OutlyingAnnotator(_People):
-    """Many answers of {names} do not fit the pairs. {words}. fit counts them less or not at all;
+    """Many answers of {names} do not fit the pairs. {words}. fit gives them less weight or none;
     talk to them, or leave them out.
     """
 
@@ -99,7 +99,7 @@ class OutlyingAnnotator(_People):
 
 
 class LeaningAnnotator(_People):
-    """A habit shifts the answers of {names}. {words}. fit takes it back; ask how the question was
+    """A habit shifts the answers of {names}. {words}. fit removes it; ask how the question was
     understood.
     """
 
@@ -118,10 +118,10 @@ class LeaningAnnotator(_People):
 
 
 class ContradictedClasses(AnnotatorCheck):
-    """The known classes contradict all annotators' differences or preferences: by these, an item
-    called negative is the more positive one in {share:.0%} of the couples. Either the positive
-    class is the other one (--positive), or left and right are exchanged: a difference above 0 says
-    that the right one is the more positive, so change their sign.
+    """The known classes contradict all annotators' differences or preferences: in {share:.0%} of
+    the comparisons, the item of the negative class is judged the more positive one. Either the
+    positive class is the other one (--positive), or left and right are exchanged: a difference
+    above 0 says that the right one is the more positive, so change their sign.
     """
 
     code, severity = "contradicted-classes", "warning"

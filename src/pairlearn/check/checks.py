@@ -108,7 +108,7 @@ class UnknownItem(Check):
 
 
 class ConstantFeatures(Check):
-    """All items have the same features ({features:,}), so that a model cannot tell them apart.
+    """All items have the same features ({features:,}), so a model cannot tell them apart.
     Give features that differ.
     """
 
@@ -202,10 +202,9 @@ class OtherScale(Check):
 
 
 class UpsideDown(Check):
-    """Similarities seem to be written upside down{who}: items that must be of one class by
-    their {by} are judged different, and the reverse. 1 means “surely the same class”, 0 “surely
-    different classes”. Pass --similarity-scale 1,0, or --similarity-scale 0,1 if they are right
-    as they are.
+    """Similarities seem to be written upside down{who}: items that their {by} put in one class are
+    judged different, and vice versa. 1 means “surely the same class”, 0 “surely different classes”.
+    Pass --similarity-scale 1,0, or --similarity-scale 0,1 if they are right as they are.
     """
 
     code, severity = "upside-down", "error"
@@ -396,8 +395,8 @@ def _stated(view: TableView) -> str:
 
 
 class NeedsMajority(Check):
-    """The table has nothing but {kinds}, which tell what items belong together, and not which
-    class is the positive one. Say which class is the larger (--majority).
+    """The table has only {kinds}, which show which items belong together, but not which class is
+    the positive one. State the larger class (--majority).
     """
 
     code, severity = "needs-majority", "error"
@@ -409,8 +408,8 @@ class NeedsMajority(Check):
 
 
 class NeedsPrior(Check):
-    """The table has nothing but {kinds}, which do not tell how frequent the classes are. fit
-    needs the class prior (--prior), or some judgements of similarity.
+    """The table has only {kinds}, which do not show how frequent the classes are. fit needs the
+    class prior (--prior), or some judgements of similarity.
     """
 
     code, severity = "needs-prior", "error"
@@ -435,9 +434,9 @@ class OneValue(Check):
 
 
 class FewPairs(Check):
-    """There are {pairs:,} judged pairs, and fit holds out a fifth of them, {held_out:,}, to
-    measure its accuracy: too few to say much. Judge some dozens more; `pairlearn plan` says how
-    many an accuracy takes.
+    """There are {pairs:,} judged pairs, and fit holds out a fifth of them, {held_out:,}, to measure
+    its accuracy: too few to say much. Judge a few dozen more; `pairlearn plan` says how many you
+    need.
     """
 
     code, severity = "few-pairs", "warning"
@@ -450,8 +449,8 @@ class FewPairs(Check):
 
 
 class NotMeasurable(Check):
-    """No pair has a similarity or a difference, and no other answers tell an accuracy without
-    labels: fit trains a model and measures none. Judge some pairs in that way to measure it.
+    """No pair has a similarity or a difference, and only those give an accuracy without labels: fit
+    trains a model but cannot measure it. Ask for similarities or differences of some pairs.
     """
 
     code, severity = "not-measurable", "note"
@@ -475,7 +474,7 @@ class NotToldApart(Check):
 
 
 class NeedsPriors(Check):
-    """About some classes there are differences alone, which do not tell how frequent they are.
+    """Some classes have differences only, which do not show how frequent they are.
     Give some similarities or labels, or in Python the shares of all classes (prior=).
     """
 
@@ -490,10 +489,10 @@ class NeedsPriors(Check):
 
 
 class TooUnlike(Check):
-    """The similarities average {mean:.3f}, clearly below ½. Those of random pairs of two
-    classes cannot. Perhaps there are three classes or more: ask about one class and the rest
-    (“both are cats, or neither is”). Or unlike pairs were chosen on purpose, and weights should
-    undo that; or similarity is judged too low, or upside down (--similarity-scale).
+    """The similarities average {mean:.3f}, clearly below ½, which is impossible for random pairs of
+    two classes. Perhaps there are three classes or more: ask about one class and the rest (“both
+    are cats, or neither is”). Or unlike pairs were chosen on purpose, and weights should undo that;
+    or similarity is judged too low, or upside down (--similarity-scale).
     """
 
     code, severity = "too-unlike", "warning"

@@ -276,8 +276,8 @@ def _train(
         raise CommandError(error) from None
     except KeyboardInterrupt:
         message = (
-            f"interrupted: the training so far is in {checkpoints.folder}; the same command goes "
-            "on from there"
+            f"interrupted: the training so far is in {checkpoints.folder}; the same command "
+            "continues from there"
             if checkpoints.folder.is_dir()
             else "interrupted before the first checkpoint: the same command starts from the "
             "beginning"

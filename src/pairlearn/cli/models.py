@@ -105,7 +105,7 @@ def export(
     """
     check_new_file(out, "exported models", (".onnx",), inputs=[], force=force)
     if out.resolve().parent == model.resolve():
-        raise ValueError(f"{model} holds nothing but its model: choose another folder")
+        raise ValueError(f"{model} may hold only the model: choose another folder")
     from pairlearn.estimators import PairClassifier
 
     classifier = PairClassifier.load(model)

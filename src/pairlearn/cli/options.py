@@ -116,7 +116,7 @@ def check_absent(folder: Path, *names: str, force: bool) -> None:
         raise ValueError(f"{folder} is a file; give a folder")
     for path in (folder / name for name in names):
         if path.exists() and not force:
-            raise ValueError(f"{path} is there already: choose another folder, or --force")
+            raise ValueError(f"{path} already exists: choose another folder, or --force")
 
 
 def check_new_file(
@@ -132,11 +132,11 @@ def check_new_file(
     suffix_of(path, content, suffixes)
     for file in inputs:
         if file is not None and path.exists() and file.exists() and path.samefile(file):
-            raise ValueError(f"{path} is what is read here: choose another file to write")
+            raise ValueError(f"{path} is an input of this command: choose another file to write")
     if path.is_dir():
         raise ValueError(f"{path} is a folder; give a file")
     if path.exists() and not force:
-        raise ValueError(f"{path} is there already: choose another file, or --force")
+        raise ValueError(f"{path} already exists: choose another file, or --force")
     _check_parent(path)
 
 

@@ -32,7 +32,7 @@ def check(
     *,
     items: Annotated[
         Path | None,
-        option("Table of items, which should have every id; their features tell more."),
+        option("Table of items, which should have every id; with their features, more is checked."),
     ] = None,
     classes: opt.Classes = None,
     labelled: opt.Labelled = None,
@@ -69,7 +69,7 @@ def check(
     check_suffix("--figure", figure, *FIGURES)
     check_positive(positive, labelled)
     if labelled is not None and items is None:
-        raise ValueError("--labelled has classes of items: give them, too (--items)")
+        raise ValueError("--labelled names classes of items: pass --items as well")
     reading = Reading(similarity_scale, difference_scale)
     known = (
         None if items is None else read_items(items, columns=column_choice(columns, ignore, kinds))
@@ -112,7 +112,7 @@ def _text(report: CheckReport, name: str, *, notes: bool) -> Iterator[Any]:
     yield Text.assemble((name, "bold"), f": {head}")
     yield f"  {by_kind(report.statements)}"
     few = any(finding.code == "few-pairs" for finding in report.findings)
-    teaches = "hardly anything, being so few" if few else summary.learnable
+    teaches = "hardly anything: there are too few" if few else summary.learnable
     yield Text.assemble("  they can teach: ", (teaches, "bold"))
     yield from (f"  {line}" for line in summary.prior_words())
     grid = Table.grid(padding=(0, 2))
@@ -195,7 +195,7 @@ def split(
 
     check_share("--share", share)
     if training.absolute() == held_out.absolute():
-        raise ValueError(f"{training} is given twice: the two parts are two files")
+        raise ValueError(f"{training} is given twice: write the two parts to two files")
     for path in (training, held_out):
         check_new_file(path, "pairs", (".csv", ".parquet"), inputs=[pairs], force=force)
     table = read_pairs(pairs, noisy=True)
@@ -238,7 +238,7 @@ def plan(
         Literal["symmetric", "misses", "alarms"], option("Where the classifier errs.")
     ] = "symmetric",
     pilot: Annotated[
-        Path | None, option("Pairs judged already: they tell prior and strength.")
+        Path | None, option("Pairs judged already: prior and strength are estimated from them.")
     ] = None,
     confidence: opt.Confidence = 0.95,
     similarity_scale: opt.SimilarityScale = None,
@@ -249,7 +249,7 @@ def plan(
 ) -> Output:
     """Plan how many labels, or held-out pairs, measure an accuracy within ±WITHIN.
 
-    From assumptions, or from a pilot table that tells some of them.
+    From assumptions, or from a pilot table that replaces some of them.
 
     For example:
       pairlearn plan --within 0.02 --accuracy 0.95 --prior 0.2
@@ -268,13 +268,13 @@ def plan(
         if prior is None:
             summary = check(table).summary
             if summary.prior is None:
-                raise ValueError(f"{pilot}: too few similarities to tell the prior: say --prior")
+                raise ValueError(f"{pilot}: too few similarities for the prior: pass --prior")
             prior = min(max(summary.prior.value, 0.02), 0.98)
             warnings = [f"{text} (see `check`)" for text in summary.prior_caveats]
         if strength is None:
             strength = planning.annotator_strength(TableView.of(table).labels, prior)
     if prior is None:
-        raise ValueError("say --prior, or --pilot with judged pairs that tell it")
+        raise ValueError("pass --prior, or --pilot with judged pairs to estimate it from")
     assumed: Any = {"accuracy": accuracy, "prior": prior, "errors": errors}
     assumed |= {} if strength is None else {"strength": strength}
     plan = planning.plan(within, **assumed, confidence=confidence, seed=seed)

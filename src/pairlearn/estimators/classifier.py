@@ -145,7 +145,7 @@ class PairClassifier(PairPredictor):
         recognise them.
     scales_ : dict
         The scales of answers, by column, if `fit` was given some. They hold for the data frames
-        that the model is measured with, too.
+        that the model is measured with as well.
     n_iter_, history_ : int, list of dict
         The epoch of the final weights; and "epoch", "risk", "seconds" and, with early stopping,
         "validation_risk" of every epoch.

@@ -358,7 +358,7 @@ def reason_to_learn(answers: Answers) -> str | None:
         return f"{len(answers.names)} annotators"
     off = 1 - float(answers.feasible().mean())
     if off > INFEASIBLE:
-        return f"{off:.0%} of the answers are such that no two posteriors give them"
+        return f"no two posteriors give {off:.0%} of the answers"
     return None
 
 

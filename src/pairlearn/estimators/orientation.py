@@ -146,7 +146,7 @@ def orient_classes(settings: PairClassifier, rows: Judgements) -> tuple[Need, Pr
     priors = stated_priors(settings.prior, names)
     if priors is None and need == "prior" and not affine:
         raise ValueError(
-            "some classes have differences alone, which do not tell how frequent they are: state "
+            "some classes have differences alone, which do not show how frequent they are: state "
             "the priors (prior={name: share}), or give some similarities or labelled instances"
         )
     if isinstance(settings.risk, ClassRisk):
@@ -235,7 +235,7 @@ def check_stated(
         )
     if need == "prior" and prior is None:
         raise ValueError(
-            f"labels have {kinds} alone, which do not tell how frequent the classes are: state "
+            f"labels have {kinds} alone, which do not show how frequent the classes are: state "
             "the share of the positive class (prior=, or --prior), or give some similarities or "
             "labelled instances"
         )

@@ -33,7 +33,7 @@ from pairlearn.judgements.kinds import column_of_word
 Cells: TypeAlias = Literal["id", "number", "word", "text"]
 """What a column holds: ids, numbers (NaN is missing), or words and text ("" is missing).
 
-In columns of numbers and of words, those in `MISSING_WORDS` are missing, too.
+In columns of numbers and of words, those in `MISSING_WORDS` are also missing.
 """
 ColumnKind: TypeAlias = Literal["number", "boolean", "date", "category", "text", "image"]
 KINDS: tuple[ColumnKind, ...] = get_args(ColumnKind)

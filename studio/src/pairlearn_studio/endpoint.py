@@ -224,7 +224,7 @@ class ChatEndpoint:
     def _request(self, question: Question, way: Way) -> Reply:
         """Send a question; parameters that the endpoint refuses are changed, and it is sent again.
 
-        A question that the endpoint refuses to answer is a reply, too: it is not asked again.
+        A question that the endpoint refuses to answer counts as a reply: it is not asked again.
         """
         from openai import APIConnectionError, APIStatusError, APITimeoutError
 

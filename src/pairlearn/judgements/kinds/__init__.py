@@ -96,7 +96,7 @@ def _problems(new: Kind, others: Sequence[Kind]) -> Iterator[str]:
         if other.name == name or (shared and {*new.named} == {*other.named}):
             yield f"kind {other.name!r} has the same name or columns: choose others"
         if shared and other.single != new.single:
-            yield f"kind {other.name!r} has column {min(shared)!r}, too, and another `single`"
+            yield f"kind {other.name!r} also has column {min(shared)!r}, and another `single`"
 
 
 def code(name: str) -> int:

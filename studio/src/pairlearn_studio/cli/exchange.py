@@ -211,7 +211,7 @@ def backup(
 
     Do not copy answers.sqlite instead: the last answers may still be in its log. The backup
     is verified after writing. Every 200 answers a snapshot is taken automatically; the last
-    three are in PROJECT/backups, too.
+    three are also in PROJECT/backups.
 
     For example:
       pairlearn annotate backup pumps

@@ -91,7 +91,7 @@ class Hosts:
     another Host.
 
     A rebinding attack needs a *name* that its owner points at this machine, so a public studio can
-    answer to plain IP addresses, too.
+    answer to plain IP addresses as well.
     """
 
     public: bool = False
