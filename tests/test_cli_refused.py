@@ -131,7 +131,7 @@ GIVEN = [
         "unknown-item: 1 of the ids are not among the 120 items: add these ",
         BOTH + "1,none,0.5,0\n",
     ),
-    (PAIRS, "Say which class is the larger (--majority).", "left,right,similarity\n1,2,0.5\n"),
+    (PAIRS, "State the larger class (--majority).", "left,right,similarity\n1,2,0.5\n"),
     (
         PAIRS,
         "fit needs the class prior (--prior), or some judgements of similarity.",

@@ -80,7 +80,7 @@ def plot_scores(items: list[tuple[float, bool]], ax: Axes) -> Axes:
     ax.hist(groups, bins=bins, stacked=True, color=[BLUE, ORANGE], label=names)
     ax.axvline(0.5, color="black", lw=0.8, ls=":")
     ax.set(xlabel="probability of malignant", ylabel="new biopsies", xlim=(0, 1))
-    ax.legend(title="in truth", loc="upper left", bbox_to_anchor=(0.5, 1), frameon=False)
+    ax.legend(title="true class", loc="upper left", bbox_to_anchor=(0.5, 1), frameon=False)
     return ax
 
 
@@ -102,7 +102,7 @@ def plot_accuracy(estimates: dict[str, Any], truth: float, ax: Axes) -> Axes:
     ax.plot(accuracy["informed"]["value"], 1, "o", color="black", ms=4)
     ax.axvline(truth, ymax=0.8, color="black", lw=1)
     ax.text(truth - 0.002, 0.2, f"by the true classes: {truth:.3f}", ha="right", va="center")
-    ax.set(xlim=(0.85, 1.005), ylim=(0, 2.7), yticks=[], xlabel="accuracy, found without labels")
+    ax.set(xlim=(0.85, 1.005), ylim=(0, 2.7), yticks=[], xlabel="accuracy, estimated without labels")
     return ax
 
 
@@ -115,7 +115,7 @@ def draw(result: dict[str, Any]) -> Figure:
     right = np.mean([(p > 0.5) == malignant for p, malignant in result["items"]])
     plot_pair(result["pair"], pair).set_title("1  doctors compare 240 pairs …")
     plot_scores(result["items"], scores).set_title("2  … a model scores biopsies …")
-    title = "3  … and the answers tell its accuracy"
+    title = "3  … and the answers show its accuracy"
     plot_accuracy(result["accuracy"], float(right), accuracy).set_title(title)
     return figure
 

@@ -2,8 +2,7 @@
 Three outcomes, one plane
 =========================
 
-A similarity and a difference are a distribution over three outcomes: left positive and right
-negative, the other way round, or both of the same class. The classes of a
+A similarity and a difference are a distribution over three outcomes: left positive and right negative, left negative and right positive, or both of one class. The classes of a
 pair are independent given its items, so only the shaded part of the triangle can occur.
 
 On the left each pair is a point of the triangle of outcomes. On the right are the same pairs

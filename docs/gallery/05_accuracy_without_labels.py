@@ -2,7 +2,7 @@
 Estimated and true accuracy
 ===========================
 
-Held-out judgements tell how accurate a classifier is although no class is known. The linear
+Held-out judgements show how accurate a classifier is, although no class is known. The linear
 classifiers here point in more and more wrong directions: the estimate from 500 judged pairs, with
 its 95% interval, against the accuracy by the true classes.
 

@@ -2,8 +2,7 @@
 Two readings of the same answers
 ================================
 
-Calibrated annotators do not make an accuracy without labels right. What matters is whether they
-knew what the classifier uses. Two counterexamples, and how two readings of the same answers bracket
+An accuracy without labels can be wrong even if the annotators are calibrated. What matters is whether they knew what the classifier uses. Two counterexamples, and how two readings of the same answers bracket
 the truth:
 
 - **Private knowledge**: annotators are right for 93% of the items, by evidence that the features do

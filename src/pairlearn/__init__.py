@@ -1,4 +1,4 @@
-"""Learn a binary classifier from judged pairs instead of class labels.
+"""Learn a classifier from judged pairs instead of class labels.
 
 An annotator makes two soft statements about a pair (x, x'): how likely both are of the same class
 (similarity), and how much more likely x' is positive (difference).

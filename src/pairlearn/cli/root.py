@@ -37,7 +37,7 @@ def options(
         typer.Option(exists=True, dir_okay=False, help="Python file that registers your own."),
     ] = None,
 ) -> None:
-    """Learn a binary classifier from pairs annotated with soft judgements."""
+    """Learn a classifier from soft judgements about pairs of items."""
     for path in plugin or ():
         load_plugin(path)
 

@@ -1,4 +1,4 @@
-"""PairClassifier: a binary classifier from judged pairs, with scikit-learn's interface."""
+"""PairClassifier: a classifier from judged pairs, with scikit-learn's interface."""
 
 from __future__ import annotations
 
