@@ -45,7 +45,7 @@ REFUSED = [
     ("simulate .", "items.csv already exists: choose another folder, or --force"),
     ("split pairs.csv a.csv a.csv", "a.csv is given twice: write the two parts to two files"),
     ("split pairs.csv a.csv b.csv --share 1", "--share must lie in (0, 1); got 1"),
-    ("split pairs.csv pairs.csv b.csv --force", "pairs.csv is an input of this command: choose another"),
+    ("split pairs.csv pairs.csv b.csv --force", "pairs.csv is an input of this command"),
     ("split ranked.csv a.csv b.csv", "its items recur too often to be split"),
     ("compare items.csv pairs.csv --risks magic", "risk 'magic' is unknown"),
     ("compare items.csv pairs.csv --folds 1", "folds must be a whole number of at least 2; got 1"),

@@ -102,7 +102,8 @@ def plot_accuracy(estimates: dict[str, Any], truth: float, ax: Axes) -> Axes:
     ax.plot(accuracy["informed"]["value"], 1, "o", color="black", ms=4)
     ax.axvline(truth, ymax=0.8, color="black", lw=1)
     ax.text(truth - 0.002, 0.2, f"by the true classes: {truth:.3f}", ha="right", va="center")
-    ax.set(xlim=(0.85, 1.005), ylim=(0, 2.7), yticks=[], xlabel="accuracy, estimated without labels")
+    ax.set(xlim=(0.85, 1.005), ylim=(0, 2.7), yticks=[])
+    ax.set_xlabel("accuracy, estimated without labels")
     return ax
 
 

@@ -2,8 +2,9 @@
 Two readings of the same answers
 ================================
 
-An accuracy without labels can be wrong even if the annotators are calibrated. What matters is whether they knew what the classifier uses. Two counterexamples, and how two readings of the same answers bracket
-the truth:
+An accuracy without labels can be wrong even if the annotators are calibrated. What matters is
+whether they knew what the classifier uses. Two counterexamples, and how two readings of the same
+answers bracket the truth:
 
 - **Private knowledge**: annotators are right for 93% of the items, by evidence that the features do
   not contain. The classifier is right for 95%, and its mistakes are unrelated to theirs.
