@@ -70,7 +70,7 @@ class MLP(nn.Module):
             x = layer(x)
             x = F.relu(self.norms[depth](x) if self.norm == "all" else x, inplace=True)
         logits: Tensor = self.layers[-1](x)
-        return logits.squeeze(-1) if logits.shape[-1] == 1 else logits
+        return logits.squeeze(-1) if self.outputs == 1 else logits
 
 
 class _Block(nn.Module):
@@ -141,7 +141,7 @@ class ResNet(nn.Module):
         logits: Tensor
         if self.copies == 1:
             logits = self.head(x)
-            logits = logits.squeeze(-1) if logits.shape[-1] == 1 else logits
+            logits = logits.squeeze(-1) if self.head.out_features == 1 else logits
         else:
             logits = (x.view(len(x), self.copies, -1) * self.head.weight).sum(-1) + self.head.bias
         return logits
