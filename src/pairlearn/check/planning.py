@@ -103,7 +103,7 @@ def plan(
     --------
     >>> half, quarter = (plan(x, accuracy=0.9, prior=0.3) for x in (0.04, 0.02))
     >>> half.labels, quarter.labels
-    (220, 867)
+    (219, 868)
     >>> 3.5 < quarter.pairs / half.pairs < 4.5
     True
     """
