@@ -13,9 +13,10 @@ from sklearn.model_selection import KFold, cross_val_score
 from model_folders import answer, plain, run
 from pairlearn import Judgements, PairClassifier, PairLabels
 from pairlearn.estimators import ItemKFold, SeenItemsWarning
-from pairlearn.estimators.instances import DependentPairsWarning, fingerprints, seen_items
+from pairlearn.estimators.instances import DependentPairsWarning, fingerprints, places_of
 from pairlearn.estimators.table import Table
-from pairlearn.io import ItemTable, read_pairs, write_items, write_pairs
+from pairlearn.io import ItemTable, read_items, read_pairs, write_items, write_pairs
+from pairlearn.simulation import simulate
 from tables import pair_table
 
 NAN = float("nan")
@@ -63,15 +64,37 @@ def test_rows_of_the_same_items_measure_no_accuracy(judged: Path) -> None:
     assert estimate.value > 0.9 and truth < 0.75 < estimate.low, "what this is about"
     assert estimate.low > truth, "the interval is confidently wrong"
     assert estimate.method == "likelihood, on items seen in training"
-    result = run("evaluate", judged / "model", judged / "items.csv", judged / "rest.csv")
-    assert result.exit_code == 2
-    text = plain(result.output)
-    assert "measures no accuracy: the model was trained on items of 100 of its 100 pairs" in text
-    assert "`pairlearn split`" in text
-    # Fit measures a model of fewer pairs on items that it holds out, and its figure is quoted.
-    quoted = text.split("`pairlearn fit` measured ")[1].split()
-    low, high = float(quoted[1].strip("(")), float(quoted[3].strip(")"))
-    assert low < truth < high + 0.1 and high < estimate.low
+    # The command measures the model that fit has fitted without some items, on pairs of these.
+    result = answer("evaluate", judged / "model", judged / "items.csv", judged / "rest.csv")
+    informed = result["accuracy"]["informed"]
+    assert informed["low"] < truth < informed["high"] + 0.1 and informed["high"] < estimate.low
+    assert 2 <= result["n"] < 100
+    assert "measured on those of items that fit held out" in result["seen"]
+
+
+def test_evaluate_and_report_measure_what_fit_measured(tmp_path: Path) -> None:
+    """After `fit` on all pairs, with the files that it was given."""
+    simulate(pairs=150, seed=1).write(tmp_path)
+    files = tmp_path / "items.csv", tmp_path / "pairs.csv"
+    fitted = answer("fit", *files, "--out", tmp_path / "model", "--model", "linear", "--epochs", 20)
+    measured = answer("evaluate", tmp_path / "model", *files)
+    assert measured["accuracy"]["sentence"] == fitted["accuracy"]["sentence"]
+    assert measured["n"] == fitted["accuracy"]["n"] == 30
+    page = answer("report", tmp_path / "model", *files, tmp_path / "report.html")
+    assert page["accuracy"] == measured["accuracy"]
+    assert "fit held out" in (tmp_path / "report.html").read_text()
+    # Known classes count alone: they are decided by the final model, the pairs by the first one.
+    known = tmp_path / "known.csv"
+    more = simulate(pairs=50, seed=2)
+    ids = np.array([f"n{k}" for k in range(100)])
+    columns = np.concatenate([read_items(files[0]).features, more.items.features])
+    both = np.concatenate([read_items(files[0]).ids.astype("U9"), ids])
+    write_items(ItemTable(both, columns, read_items(files[0]).names), tmp_path / "more.csv")
+    rows = [f"{name},{int(y)}" for name, y in zip(ids, more.positive, strict=True)]
+    known.write_text("\n".join(["id,class", *rows]) + "\n")
+    powered = answer("evaluate", tmp_path / "model", tmp_path / "more.csv", files[1],
+                     "--labelled", known)["accuracy"]  # fmt: skip
+    assert powered["value"] == pytest.approx(powered["labelled"]["right"] / 100, abs=1e-12)
 
 
 def test_unseen_pairs_are_measured_and_the_headline_says_so(judged: Path, tmp_path: Path) -> None:
@@ -138,11 +161,11 @@ def test_equal_features_are_one_item() -> None:
 def test_ids_tell_items_with_equal_features_apart() -> None:
     kept = fingerprints(np.array([[0.0, 1.0], [1.0, 1.0]]), np.array([7, 8]))
     same = np.array([[0.0, 1.0], [-0.0, 1.0], [1.0, 1.0]])
-    assert seen_items(kept, same, np.array(["7", "9", "7"])).tolist() == [True, False, False]
-    assert seen_items(kept, same).tolist() == [True, True, True]
-    assert not seen_items(None, same).any()
+    assert places_of(kept, same, np.array(["7", "9", "7"])).tolist() == [0, -1, -1]
+    assert places_of(kept, same).tolist() == [0, 0, 1]
+    assert places_of(kept[:0], same).tolist() == [-1, -1, -1]
     with pytest.raises(ValueError, match="must be int64 of shape"):
-        seen_items(np.zeros(3), same)
+        places_of(np.zeros(3), same)
 
 
 def test_pairs_of_near_neighbours_are_told_of():

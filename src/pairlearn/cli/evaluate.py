@@ -330,6 +330,7 @@ def report(
         threshold=threshold,
         prior=prior,
         warnings=(*seen, *scoring.doubts(evaluation), *against),
+        log_odds_of=held.log_odds_of,
     )
     size = write_page(out, build_report(measured), [*sorted(model.iterdir()), items, pairs])
     data = measured.to_dict()

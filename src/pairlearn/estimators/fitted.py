@@ -69,7 +69,8 @@ class Fitted(Scorer):
 
     ``flat`` models take instances as vectors; ``parameters`` are those of the fit, without data
     and code; ``scales`` those that answers were given on; ``trained_on`` is for files and notes
-    about them, which the command line adds.
+    about them, which the command line adds. ``held_items`` (k, 2) are fingerprints of items that a
+    first model, fitted without them, was measured on, and ``held_log_odds`` what it gave them.
     """
 
     model: Any
@@ -87,6 +88,8 @@ class Fitted(Scorer):
     unjudged: int = 0
     scales: Mapping[str, Scale] = field(default_factory=dict)
     trained_on: Mapping[str, Any] | None = None
+    held_items: Indices = field(default_factory=lambda: np.empty((0, 2), np.int64))
+    held_log_odds: Floats = field(default_factory=lambda: np.empty(0))
 
     @property
     def n_features_in(self) -> int:

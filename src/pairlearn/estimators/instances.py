@@ -343,22 +343,24 @@ def fingerprints(features: Any, ids: Any = None) -> Indices:
     return np.stack([rows, named], 1)
 
 
-def seen_items(kept: Any, features: Any, ids: Any = None) -> Mask:
-    """Mask of the items that a model with these `fingerprints` (k, 2), or None, was trained on.
+def places_of(kept: Indices, features: Any, ids: Any = None) -> Indices:
+    """Places of items among `fingerprints` (k, 2), −1 where they are not.
 
     Where both sides have ids, these must be equal too.
     """
-    if kept is None:
-        return np.zeros(len(features), bool)
-    kept = np.asarray(kept)
     if kept.ndim != 2 or kept.shape[1] != 2 or kept.dtype != np.int64:
         raise ValueError(
-            "training_items_ must be int64 of shape (k, 2); got "
+            "fingerprints of items must be int64 of shape (k, 2); got "
             f"{kept.dtype} of shape {kept.shape}: fit the model again"
         )
+    if not len(kept):
+        return np.full(len(features), -1)
     named = ids is not None and bool(kept[:, 1].any())
     hashes = row_hashes(features, ids if named else None, np.float32)
-    return np.isin(hashes, kept[:, int(named)])
+    known = kept[:, int(named)]
+    order = np.argsort(known)
+    place = order[np.searchsorted(known, hashes, sorter=order).clip(max=len(known) - 1)]
+    return np.where(known[place] == hashes, place, -1)
 
 
 def doubt_of_seen(new: Mask) -> str | None:

@@ -8,6 +8,7 @@ items that a model was trained on.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +20,7 @@ from pairlearn.annotators import findings
 from pairlearn.annotators.answers import listed, named
 from pairlearn.columns import Floats, Indices, Mask
 from pairlearn.estimators.files import log_odds
-from pairlearn.estimators.instances import doubt_of_seen
+from pairlearn.estimators.instances import doubt_of_seen, places_of
 from pairlearn.estimators.orientation import determines_side
 from pairlearn.estimators.parameters import recipe_of
 from pairlearn.estimators.prediction import ScoredClasses, ScoredPairs
@@ -48,6 +49,7 @@ NOTHING_SOFT = (
     "an accuracy takes pairs with a similarity or a difference, and none has: judge some in that "
     "way, and give them to `pairlearn evaluate`"
 )
+REMEMBERED = "the model has learnt from these pairs: measured on those of items that fit held out,"
 UNKNOWN = "the model does not know how {names} answer: their answers are taken as they are"
 
 
@@ -72,7 +74,8 @@ class Measured:
     """An accuracy on ``pairs`` of items that were held out, by ``held_out`` answers that count.
 
     ``training`` counts the statements about other pairs that the model measured was fitted to;
-    ``dropped`` is as in `HeldOut`; ``doubt`` is a warning about the decisions.
+    ``dropped`` is as in `HeldOut`; ``doubt`` is a warning about the decisions. ``items`` are the
+    positions of the held-out items.
     """
 
     accuracy: AccuracyEstimate | ClassAccuracy
@@ -80,6 +83,7 @@ class Measured:
     held_out: int
     training: int
     dropped: int
+    items: Indices
     doubt: str | None = None
 
     @property
@@ -89,7 +93,9 @@ class Measured:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        counts = {k: v for k, v in vars(self).items() if k not in ("accuracy", "doubt")}
+        counts = {
+            name: getattr(self, name) for name in ("pairs", "held_out", "training", "dropped")
+        }
         return self.accuracy.to_dict() | counts
 
 
@@ -109,13 +115,20 @@ def fit_and_measure(
     ``holdout`` is 0. Raises DivergedError if the loss is no longer a number.
     """
     measured: Measured | str | None = None
+    first = clone(classifier)
     if holdout:
         with training_bar("1/2 to measure") as progress, warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the final fit repeats them
-            first = clone(classifier)
             measured = _measure(first, table, holdout, seed, prior, progress, checkpoints.measure)
     with training_bar("2/2 to save" if holdout else "to save") as progress:
         classifier.fit_table(table, progress, checkpoints.fit)
+    if isinstance(measured, Measured):
+        kept = measured.items
+        classifier.fitted_ = replace(
+            classifier.fitted_,
+            held_items=table.fingerprints(kept),
+            held_log_odds=first.log_odds(table.features[kept]),
+        )
     return measured
 
 
@@ -138,7 +151,7 @@ def _measure(
     if classifier.epochs != "auto":
         _train_as_long(classifier, held.training, held.training + held.dropped + len(soft))
     classifier.fit_table(held.rest, progress, checkpoint)
-    counts = (len(soft), held.training, held.dropped)
+    counts = (len(soft), held.training, held.dropped, np.unique(held.judged.ends))
     if soft.classes is not None:
         of_classes = classifier.score_classes(
             soft, lambda i: classifier.log_odds(table.features[i])
@@ -181,13 +194,16 @@ class HeldPairs(ScoredPairs):
 
     ``table`` has all statements about such pairs of ``items``, also those of kinds that do not
     enter an accuracy. ``ignored`` counts rows without a judgement to measure with, and ``seen``
-    says that pairs were left out because the model was trained on their items.
+    says that pairs were left out because the model was trained on their items. ``log_odds_of``
+    are those of some items, by the model that is measured.
     """
 
     items: ItemTable
     table: Judgements
     ignored: int
     seen: str | None
+    log_odds_of: Callable[[Indices], Floats]
+    remembered: bool
 
     @classmethod
     def score(
@@ -203,27 +219,24 @@ class HeldPairs(ScoredPairs):
         except TableError as error:
             raise TableError(f"{files[1]}, {error} in {files[0]}") from None
         alone, table = int(table.single.sum()), table[~table.single]
-        new = classifier.unseen(table.ends, items.features, items.ids)
-        if len(new) < 2:
-            new[:] = True  # too few pairs, which is the error below
-        elif new.sum() < 2:
-            raise ValueError(_nothing_new(classifier, files[1], new))
+        new, log_odds_of, seen = _unseen(classifier, items, table.ends, files)
         table = table[new]
         judged = table[table.soft]
         if len(judged) < 2:
             raise TableError(
                 f"{files[1]}: {len(judged)} rows have a similarity or a difference; two are needed"
             )
-        scored = classifier.score_pairs(
-            judged, lambda needed: log_odds(classifier, items[needed], files[0])
-        )
+        scored = classifier.score_pairs(judged, log_odds_of)
         # Preferences tell the model which class is which, and no accuracy is read from them.
         if scored.side is None and not scored.has_differences and determines_side(table):
             scored = replace(scored, side="better")
         row = table.file_rows()
         ignored = alone + len(np.unique(row)) - len(np.unique(row[table.soft]))
-        seen = doubt_of_seen(new)
-        return cls(**vars(scored), items=items, table=table, ignored=ignored, seen=seen)
+        remembered = seen is not None and seen.startswith(REMEMBERED)
+        return cls(
+            **vars(scored), items=items, table=table, ignored=ignored, seen=seen,
+            log_odds_of=log_odds_of, remembered=remembered,
+        )  # fmt: skip
 
     @property
     def answers_to_a_pair(self) -> float:
@@ -260,7 +273,7 @@ class HeldPairs(ScoredPairs):
         known = known[new]
         places = known.ends[:, 0]
         z = log_odds(classifier, self.items[places], file)
-        return LabelledItems(z, known.u, items=places)
+        return LabelledItems(z, known.u, items=places, alone=self.remembered)
 
     def classes_of(self, known: Judgements) -> Floats:
         """Known classes (n, 2) of both ends of the pairs, NaN where unknown."""
@@ -278,13 +291,34 @@ def score_classes(
     """
     table = table.located(items.ids)
     table = table[~table.single & table.soft]
-    new = classifier.unseen(table.ends, items.features, items.ids)
-    if new.sum() < min(2, len(new)):
+    new, log_odds_of, seen = _unseen(classifier, items, table.ends, files)
+    return classifier.score_classes(table[new], log_odds_of), seen
+
+
+def _unseen(
+    classifier: PairClassifier, items: ItemTable, ends: Indices, files: tuple[Path, Path]
+) -> tuple[Mask, Callable[[Indices], Floats], str | None]:
+    """Pairs to measure with, the log-odds of their items, and what to say about the choice.
+
+    Those of items that the model was not trained on; where there are none, those that `fit` held
+    out, with the log-odds of the model that it fitted without them.
+    """
+    new = classifier.unseen(ends, items.features, items.ids)
+    if new.sum() >= min(2, len(new)):
+
+        def log_odds_of(needed: Indices) -> Floats:
+            return log_odds(classifier, items[needed], files[0])
+
+        return new, log_odds_of, doubt_of_seen(new)
+    fitted = classifier.fitted_
+    places = places_of(fitted.held_items, items.features, items.ids)
+    held = (places[ends] >= 0).all(1)
+    if held.sum() < 2:
         raise ValueError(_nothing_new(classifier, files[1], new))
-    scored = classifier.score_classes(
-        table[new], lambda needed: log_odds(classifier, items[needed], files[0])
+    note = (
+        f"{REMEMBERED} {int(held.sum()):,} rows, by the first model, which was fitted without them"
     )
-    return scored, doubt_of_seen(new)
+    return held, lambda needed: fitted.held_log_odds[places[needed]], note
 
 
 def _nothing_new(classifier: PairClassifier, pairs: Path, new: Mask) -> str:

@@ -2,7 +2,7 @@
 
 The JSON part is one `Model` with the sections below, whose names and types are the format: what the
 classes of pairlearn call their attributes may change. Tensors are ``mean``, ``scale``,
-``training_items``, and the network's state as ``network.NAME``.
+``training_items``, ``held_items``, ``held_log_odds``, and the network's state as ``network.NAME``.
 
 A scikit-learn model is refused: only pickle keeps its state, and unpickling executes code. Keep
 such a model with ``skops``, or keep the table of pairs and fit again.
@@ -29,6 +29,7 @@ from pairlearn.judgements.scales import Scale
 from pairlearn.models import CONVOLUTIONAL, MLP
 from pairlearn.risks import Risk, make_risk
 
+ARRAYS = ("mean", "scale", "training_items", "held_items", "held_log_odds")
 DEEPEST = 1000
 """Layers: building more takes long and then fails."""
 
@@ -164,11 +165,7 @@ def save_model(fitted: Fitted, path: str | Path, *, overwrite: bool = False) -> 
             "the pairs and fit again; models 'mlp' and 'linear' and networks of your own can be "
             "saved"
         )
-    tensors = {
-        "mean": torch.as_tensor(fitted.mean),
-        "scale": torch.as_tensor(fitted.scale),
-        "training_items": torch.as_tensor(fitted.training_items),
-    }
+    tensors = {name: torch.as_tensor(getattr(fitted, name)) for name in ARRAYS}
     for place, tensor in fitted.module.state_dict().items():
         if not isinstance(tensor, Tensor):
             raise ModelFolderError(
@@ -223,7 +220,7 @@ def load_model(path: str | Path, module: nn.Module | None = None) -> Fitted:
 def _fitted(model: Model, tensors: dict[str, Tensor], module: nn.Module | None) -> Fitted:
     """The value that a folder holds."""
     known, output = model.instances, model.output
-    arrays = {name: _array(tensors, name) for name in ("mean", "scale", "training_items")}
+    arrays = {name: _array(tensors, name) for name in ARRAYS}
     state = {
         name.removeprefix("network."): tensors.pop(name)
         for name in [*tensors]

@@ -333,7 +333,7 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Mask of the pairs (n, 2) of items of which none was seen in training."""
         needed, places = np.unique(ends, return_inverse=True)
         names = None if ids is None else ids[needed]
-        seen = instances.seen_items(self.fitted_.training_items, features[needed], names)
+        seen = instances.places_of(self.fitted_.training_items, features[needed], names) >= 0
         return np.asarray(~seen[places.reshape(ends.shape)].any(1))
 
     def corrected(self, judged: Judgements) -> Judgements:

@@ -152,9 +152,9 @@ class Table:
             mean, scale = np.where(measured, mean, 0.0), np.where(measured, scale, other)
         return mean, scale
 
-    def fingerprints(self) -> Indices:
-        """Hashes by which the `used` instances are recognised later."""
-        used, ids = self.used, self.ids
+    def fingerprints(self, used: Indices) -> Indices:
+        """Hashes by which instances are recognised later."""
+        ids = self.ids
         parts = [used[start : start + CHUNK] for start in range(0, len(used), CHUNK)]
         hashes = [fingerprints(self.features[p], None if ids is None else ids[p]) for p in parts]
         return np.concatenate([np.empty((0, 2), np.int64), *hashes])
@@ -164,7 +164,7 @@ class Table:
         return self.step.learnt() | {
             "classes": self.classes,
             "instance_shape": tuple(int(size) for size in self.features.shape[1:]),
-            "training_items": self.fingerprints(),
+            "training_items": self.fingerprints(self.used),
             "scales": self.scales,
         }
 

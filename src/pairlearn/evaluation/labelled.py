@@ -49,6 +49,8 @@ class LabelledItems:
         Inverse probabilities of selection, if items were not drawn uniformly.
     items : array of shape (m,), optional
         Ids, as those of the pairs. An item that recurs here or in the pairs is then accounted for.
+    alone : bool
+        Use the labels alone, since the outputs are not those of the model that scored the pairs.
 
     Examples
     --------
@@ -60,6 +62,7 @@ class LabelledItems:
     y: Floats
     weight: Any = None
     items: Any = None
+    alone: bool = False
 
     def __post_init__(self) -> None:
         logits, y = as_floats(self.logits), as_floats(self.y)
@@ -155,6 +158,7 @@ def prediction_powered(
     np.add.at(shift, clusters[m:], pool_share[:, None] * (pool_guess - pool_mean))
     spread = (shift**2).sum(0)
     tuning = (-(direct * shift).sum(0) / np.where(spread > 0, spread, 1.0)).clip(0, 1)
+    tuning *= not labelled.alone
     weights = np.bincount(clusters[:m], labelled.weight)
     trials = weights.sum() ** 2 / (weights**2).sum()
     influence = (direct + tuning * shift) * math.sqrt(trials / max(trials - 1, 1))

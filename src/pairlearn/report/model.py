@@ -14,7 +14,7 @@ import numpy as np
 from pairlearn.annotators import Annotator, Annotators
 from pairlearn.check import CheckReport, check, plot_plane
 from pairlearn.check.view import TableView
-from pairlearn.columns import Floats
+from pairlearn.columns import Floats, Indices
 from pairlearn.evaluation import (
     CalibrationCurve,
     Evaluation,
@@ -106,6 +106,7 @@ def measure(
     threshold: float = 0.5,
     prior: float | None = None,
     warnings: Sequence[str] = (),
+    log_odds_of: Callable[[Indices], Floats] | None = None,
 ) -> Measured:
     """Compute the contents of a report.
 
@@ -121,6 +122,8 @@ def measure(
         Those of the evaluation; the threshold is a probability.
     warnings : sequence of str
         Further reasons for doubt.
+    log_odds_of : callable, optional
+        Log-odds of items by position, by default those that the classifier gives them.
     """
     from pairlearn.estimators.files import log_odds
 
@@ -130,7 +133,7 @@ def measure(
     except TableError as error:
         raise TableError(f"{names[1]}, {error} in {source}") from None
     needed, places = np.unique(ends, return_inverse=True)
-    z = log_odds(classifier, items[needed], source)
+    z = log_odds_of(needed) if log_odds_of else log_odds(classifier, items[needed], source)
     both = z[places.reshape(ends.shape)]
     p, p_prime = sigmoid(both).T
     labels, weight = used.labels(), used.weight
