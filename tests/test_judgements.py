@@ -62,7 +62,7 @@ TWO = [[0, 1], [2, 3]]
     [
         ("from_pairs", ([[0, 1]], [[0.5, 0.1], [0.5, 0.1]]), "labels has 2 rows and items has 1"),
         ("from_pairs", ([["a", "b"]], [[0.5, 0.1]]), "items must be positions"),
-        ("from_pairs", ([[0, -1]], [[0.5, 0.1]]), "at least 0"),
+        ("from_pairs", ([[0, -1]], [[0.5, 0.1]]), "got 0 and -1"),
         ("from_pairs", ([[0, 1]], [[NAN, NAN]]), "row 0"),
         ("from_columns", (TWO, {"same": [0.5, 1]}), "row 0: same is 0.5; give"),
         ("from_columns", (TWO, {"comparison": [3, 1]}), "row 0: comparison is 3; give"),
@@ -76,10 +76,18 @@ TWO = [[0, 1], [2, 3]]
         ("from_columns", (TWO, {"label": [1, 0]}), "row 0: 'label' is about one item; got 0 and 1"),
         ("from_columns", ([[4, -1]], {"same": [1]}), "row 0: 'same' is about two items; got 4 and"),
         ("from_columns", ([[-1, 4]], {"same": [1]}), "row 0: 'same' is about two items; got -1 a"),
-        ("about_items", ("preference", [0], [1]), "'preference' is about two items: use Judge"),
+        (
+            "about_items",
+            ("preference", [0], [1]),
+            "row 0: 'preference' is about two items; got 0 and -1",
+        ),
         ("about_items", ("label", [0, 1], [1, -1]), r"label must lie in \[0, 1\]; row 1 is -1"),
         ("about_items", ("positive", [0], [0]), r"positive must lie in \[1, 1\]; row 0 is 0"),
-        ("about_items", ("confidence", [-5], [0.5]), "items must be numbers of rows, .*; got -5"),
+        (
+            "about_items",
+            ("confidence", [-5], [0.5]),
+            "'confidence' is about one item; got -5 and -1",
+        ),
     ],
 )
 def test_bad_tables_are_refused(make: str, given: Any, message: str) -> None:

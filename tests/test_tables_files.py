@@ -119,7 +119,7 @@ def test_scales(tmp_path: Path) -> None:
     assert read_pairs(pyarrow.table(frame.to_dict("list")), **scales) == table
     with pytest.raises(TableError, match="row 1: similarity is 5, outside the scale 1,4"):
         read_pairs(path, similarity_scale=(1, 4), difference_scale=(-2, 2))
-    with pytest.raises(ValueError, match=r"lowest and highest answer, as in \(1, 5\); got 5"):
+    with pytest.raises(ValueError, match=r"lowest and highest answer, as in 1,5; got 5"):
         read_pairs(path, similarity_scale=5)
 
 

@@ -8,8 +8,9 @@ numbers of a floating type are integers: so pandas stores those with gaps.
 from __future__ import annotations
 
 import math
+import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from numbers import Rational
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
@@ -34,7 +35,8 @@ MISSING_WORDS = {"nan", "na", "n/a", "null", "none", "-", "?"}
 LISTED = 10
 """Bad rows that one error lists: enough to see a pattern, and to fix a file in few runs."""
 
-_CHUNK = 65536
+_CONTROL = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
+"""Characters that not every format can hold, and halves of characters."""
 
 
 class TableError(ValueError):
@@ -90,7 +92,7 @@ def locate_errors(place: Callable[[Any], str] = row_number, start: int = 0) -> I
 def quote(value: object) -> str:
     """Format a value for a message: text in quotes, cut if it is long, and no endless digits."""
     if isinstance(value, str):
-        return repr(value if len(value) <= 40 else value[:30] + "…")
+        return repr(str(value) if len(value) <= 40 else value[:30] + "…")
     if isinstance(value, int) and abs(value) > 10**40:  # Python prints no more than 4,300 digits
         return f"about {'-' * (value < 0)}1e{math.log10(abs(value)):.0f}"
     return f"{value:g}" if isinstance(value, float) else str(value)
@@ -116,48 +118,31 @@ def as_ids(name: str, values: Any, *, empty: bool = False) -> Ids:
     >>> as_ids("left", [3, "a"])
     array(['3', 'a'], dtype='<U1')
     """
-    array = _plain(name, values)
-    if array.dtype.kind in "iu":
-        if array.dtype.kind == "u":
-            for row in first_rows(array > np.iinfo(np.int64).max):
-                raise RowError(
-                    row, f"{name} is {array[row]}, too large for int64; give ids as text"
-                )
-        return array.astype(np.int64, copy=False)
-    # As wide as the longest: numpy converts integers to text of 21 characters.
-    width = int(np.char.str_len(array).max(initial=1))
-    text = array.astype(f"=U{width}", copy=False)
-    check_text(name, text, empty=empty)
-    return text
+    array = whole_numbers(np.asarray(values))
+    if array.dtype.kind not in "iu" or array.ndim != 1:
+        return as_text(name, values, empty=empty)
+    for row in first_rows(array > np.iinfo(np.int64).max):
+        raise RowError(row, f"{name} is {array[row]}, too large for int64; give ids as text")
+    return array.astype(np.int64, copy=False)
 
 
 def as_text(name: str, values: Any, *, empty: bool = True) -> NDArray[np.str_]:
     """Values as a column of text, where "" means "not given"."""
-    text: NDArray[np.str_] = _plain(name, values).astype(np.str_, copy=False)
-    check_text(name, text, empty=empty)
-    return text
-
-
-def _plain(name: str, values: Any) -> NDArray[Any]:
-    """Values as a numpy column of integers or of text, in which missing ones are ""."""
-    array = whole_numbers(np.asarray(values))
+    array = np.asarray(values)
     if array.ndim != 1:
         raise TableError(f"{name} must have shape (n,); got {array.shape}")
-    if array.dtype.kind in "Of" or (array.dtype.kind == "U" and not isinstance(values, np.ndarray)):
-        # Checked before conversion: a numpy string has lost a NUL at its end.
-        cells = [whole_number(value) for value in np.asarray(values, dtype=object)]
-        for row, value in enumerate(cells):
-            if isinstance(value, bool) or not isinstance(value, (str, int, np.integer)):
-                actual = f"{quote(value)}, of {type(value).__name__}"
-                raise RowError(row, f"{name} is {actual}; give integers or text")
-            if isinstance(value, str) and "\0" in value:
-                raise RowError(row, f"{name} is {quote(value)}, with a NUL; remove it")
-            if isinstance(value, str) and len(value) > MAX_LENGTH:
-                raise too_long(name, row, len(value))
-        array = np.asarray([str(value) for value in cells], dtype=np.str_)
-    if array.dtype.kind not in "iuU":
-        raise TableError(f"{name} must be integers or text; got {array.dtype}")
-    return array
+    # Before conversion: a numpy string has lost a NUL at its end.
+    try:
+        cells = [whole_number(cell) for cell in np.asarray(values, object)]
+    except SystemError:  # numpy can hold what Python cannot
+        raise RowError(None, f"{name} is not Unicode text; write the file again") from None
+    for row, cell in enumerate(cells):
+        if isinstance(cell, (bool, np.bool_)) or not isinstance(cell, (str, int, np.integer)):
+            actual = f"{quote(cell)}, of {type(cell).__name__}"
+            raise RowError(row, f"{name} is {actual}; give integers or text")
+    text = [str(cell) for cell in cells]
+    check_text(name, text, empty=empty)
+    return np.asarray(text, np.str_)
 
 
 def whole_numbers(array: NDArray[Any]) -> NDArray[Any]:
@@ -205,30 +190,16 @@ def whole_number(value: Any) -> Any:
     return value
 
 
-def check_text(name: str, text: NDArray[np.str_], *, empty: bool) -> None:
+def check_text(name: str, text: Iterable[str], *, empty: bool) -> None:
     """Raise RowError for text that is empty, too long, or cannot be stored in every file format."""
-    for row in [] if empty else first_rows(text == ""):
-        raise RowError(row, f"{name} is empty; every row needs it")
-    if text.dtype.itemsize // 4 > MAX_LENGTH:
-        lengths = np.char.str_len(text)
-        for row in first_rows(lengths > MAX_LENGTH):
-            raise too_long(name, row, int(lengths[row]))
-    for start in range(0, len(text), _CHUNK):
-        part = np.ascontiguousarray(text[start : start + _CHUNK])
-        codes = part.view(np.uint32).reshape(len(part), -1)
-        # Only a damaged file has them, and Python cannot print such text.
-        for row in first_rows((codes > sys.maxunicode).any(1)):
-            raise RowError(start + row, f"{name} is not Unicode text; write the file again")
-        bad = ((codes < 32) & (codes > 0)) | (codes == 127) | ((codes >> 11) == 0xD800 >> 11)
-        bad[:, :-1] |= (codes[:, :-1] == 0) & (codes[:, 1:] != 0)
-        for row in first_rows(bad.any(1)):
-            cell = quote(str(part[row]))
-            raise RowError(start + row, f"{name} is {cell}, with a control character; remove it")
-
-
-def too_long(name: str, row: int, length: int) -> RowError:
-    """The error for text with too many characters."""
-    return RowError(row, f"{name} has {length} characters; at most {MAX_LENGTH} are allowed")
+    for row, cell in enumerate(text):
+        if not cell and not empty:
+            raise RowError(row, f"{name} is empty; every row needs it")
+        if len(cell) > MAX_LENGTH:
+            problem = f"has {len(cell)} characters; at most {MAX_LENGTH} are allowed"
+            raise RowError(row, f"{name} {problem}")
+        if _CONTROL.search(cell):
+            raise RowError(row, f"{name} is {quote(cell)}, with a control character; remove it")
 
 
 def unify_ids(columns: Sequence[Ids]) -> list[Ids]:
@@ -322,10 +293,11 @@ def two_classes(name: str, values: NDArray[Any], positive: Any = None) -> NDArra
     )
 
 
-def check_share(name: str, value: float | None, *, zero: bool = False) -> None:
-    """Raise ValueError for a number outside (0, 1), or [0, 1) with `zero`; None is admitted."""
-    if value is not None and not (0 < value < 1 or (zero and value == 0)):
-        raise ValueError(f"{name} must lie in {'[' if zero else '('}0, 1); got {value:g}")
+def check_share(name: str, value: float | None, *, ends: str = "()") -> None:
+    """Raise ValueError for a number outside an interval such as [0, 1), "[)"; None is admitted."""
+    admitted = {end for end, bracket in zip((0, 1), ends, strict=True) if bracket in "[]"}
+    if value is not None and not (0 < value < 1 or value in admitted):
+        raise ValueError(f"{name} must lie in {ends[0]}0, 1{ends[1]}; got {value:g}")
 
 
 def check_confidence(confidence: float) -> None:

@@ -19,23 +19,6 @@ from typing import TYPE_CHECKING, Any, Literal
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = [
-    "BLUE",
-    "DARK_PAGE",
-    "FAMILIES",
-    "GREEN",
-    "GREY",
-    "ORANGE",
-    "PURPLE",
-    "SPREAD",
-    "STYLE",
-    "YELLOW",
-    "MethodStyle",
-    "axis_label",
-    "label_axes",
-    "method_style",
-]
-
 Dash = Literal["solid", "dashed", "dotted"]
 
 BLUE, ORANGE, GREEN = "#0072B2", "#D55E00", "#009E73"

@@ -142,7 +142,7 @@ def fit(
     start = time.perf_counter()
     from pairlearn.columns import check_share
 
-    check_share("--holdout", holdout, zero=True)
+    check_share("--holdout", holdout, ends="[)")
     check_positive(positive, labelled)
     from pairlearn.cli.reading import parse_classes
     from pairlearn.estimators.measuring import FitCheckpoints, Measured

@@ -71,7 +71,7 @@ class Reading:
             if text is None:
                 continue
             try:
-                self.scales[name] = Scale.parse(text, either=name == "similarity")
+                self.scales[name] = Scale.of(text)
             except ValueError as error:
                 raise ValueError(f"--{name}-scale: {error}") from None
 

@@ -16,16 +16,13 @@ from numpy.typing import NDArray
 
 from pairlearn.columns import (
     LISTED,
-    MAX_LENGTH,
     MISSING_WORDS,
     Floats,
     RowError,
     TableError,
-    as_ids,
     as_text,
     first_rows,
     quote,
-    too_long,
 )
 from pairlearn.io.items import as_features
 from pairlearn.judgements.kinds import column_of_word
@@ -44,7 +41,7 @@ BOOLEANS = dict.fromkeys(("true", "yes", "t", "y", "1"), True) | dict.fromkeys(
 )
 Values: TypeAlias = dict[str, NDArray[Any]]
 """Columns by name: numbers (NaN is missing; dates are days since 1970) or text ("" is missing)."""
-_EXPECTED = {"id": "integers or text", "number": "numbers", "word": "text", "text": "text"}
+_EXPECTED = {"number": "numbers", "word": "text", "text": "text"}
 NUMBER = re.compile(
     r"[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|inf(inity)?)", re.ASCII | re.IGNORECASE
 )
@@ -89,8 +86,19 @@ def convert(
     from pyarrow import types
 
     column = _decode(cells if isinstance(cells, pyarrow.Array) else text_array(cells))
-    column = _integers(column) if kind in ("id", "text") else column
-    if types.is_boolean(column.type) and kind in ("number", "word"):
+    if kind == "id":
+        column = id_cells(name, column)
+        if column.null_count and not empty:
+            row = int(np.asarray(column.is_null()).argmax())
+            raise RowError(row, f"{name} is empty; every row needs it")
+        if not (column.null_count or (typed and _is_text(column.type))):
+            with suppress(pyarrow.ArrowInvalid):  # text is integers if all of it is, in plain form
+                integers = column.cast(pyarrow.int64())
+                if integers.cast(column.type).equals(column):
+                    return np.array(integers.to_numpy())
+        return _to_text(name, column.cast(pyarrow.string()), empty=empty)
+    column = _integers(column) if kind == "text" else column
+    if types.is_boolean(column.type):
         column = column.cast(pyarrow.int8())
     text, whole = _is_text(column.type), types.is_integer(column.type)
     number = whole or types.is_floating(column.type)
@@ -103,16 +111,8 @@ def convert(
         if text:
             return _parse_numbers(name, column)
         return np.array(column.to_numpy(zero_copy_only=False), dtype=np.float64)
-    if kind == "id" and not column.null_count:
-        if whole:
-            return as_ids(name, column.to_numpy(zero_copy_only=False))
-        if text and not typed and (integers := _plain_integers(column)) is not None:
-            return integers
-    elif kind == "id" and not empty:
-        row = int(np.asarray(column.is_null()).argmax())
-        raise RowError(row, f"{name} is empty; every row needs it")
     column = null_missing(column) if kind == "word" else column
-    return _to_text(name, column.cast(pyarrow.string()), empty=empty or kind != "id")
+    return _to_text(name, column.cast(pyarrow.string()), empty=True)
 
 
 def id_cells(name: str, cells: Any) -> Any:
@@ -157,29 +157,12 @@ def _is_text(type_: Any) -> bool:
     return bool(types.is_string(type_) or types.is_large_string(type_))
 
 
-def _plain_integers(column: Any) -> NDArray[np.int64] | None:
-    """Text as integers if all of it is, in their plain form."""
-    import pyarrow
-
-    with suppress(pyarrow.ArrowInvalid):
-        integers = column.cast(pyarrow.int64())
-        if integers.cast(pyarrow.string()).equals(column):
-            return np.array(integers.to_numpy())
-    return None
-
-
 def _to_text(name: str, column: Any, *, empty: bool) -> NDArray[Any]:
     """Text as a checked array; each word once, since most ids and annotators recur."""
-    from pyarrow import compute
-
     encoded = column.fill_null("").dictionary_encode()
-    rows, words = np.asarray(encoded.indices), encoded.dictionary
-    lengths = np.asarray(compute.utf8_length(words))
+    rows = np.asarray(encoded.indices)
     try:
-        # Before numpy allocates the length of the longest for every word.
-        for word in first_rows(lengths > MAX_LENGTH):
-            raise too_long(name, word, int(lengths[word]))
-        return np.asarray(as_text(name, words.to_pylist(), empty=empty)[rows])
+        return np.asarray(as_text(name, encoded.dictionary.to_pylist(), empty=empty)[rows])
     except RowError as error:
         raise RowError(first_rows(rows == error.row)[0], error.text) from None
 

@@ -22,6 +22,7 @@ from pairlearn.columns import (
     check_unique,
     locate_errors,
     quote,
+    row_number,
 )
 from pairlearn.extras import missing_extra
 from pairlearn.io.cells import (
@@ -111,7 +112,7 @@ def iter_items(
     path, ids
         As in `read_items`.
     rows : int, default 65536
-        Rows of each batch; the last may have fewer.
+        Most rows of a batch.
     columns : ItemEncoder, optional
         The encoder of a model or of a table. Without it all columns must be numbers.
 
@@ -127,26 +128,12 @@ def iter_items(
     path, ids = Path(path), None if ids is None else Path(ids)
     source = _open_items(path, ids)
     if source is None:
-        return rechunk(_npy_batches(path, ids), rows)
-    source.scan_ids()
-    encoder = columns or ItemEncoder.of_numbers(_feature_names(source))
-    return rechunk(_encoded_batches(source, encoder), rows)
-
-
-def rechunk(parts: Iterator[ItemTable], rows: int) -> Iterator[ItemTable]:
-    """Yield the same rows in parts of ``rows`` each; the last may have fewer."""
-    pending: list[ItemTable] = []
-    count = 0
-    for part in parts:
-        pending.append(part)
-        count += len(part)
-        if count >= rows:
-            joined = _join_items(pending)
-            whole = count - count % rows
-            yield from (joined[start : start + rows] for start in range(0, whole, rows))
-            pending, count = [joined[whole:]], count - whole
-    if count:
-        yield _join_items(pending)
+        parts = _npy_batches(path, ids)
+    else:
+        source.scan_ids()
+        encoder = columns or ItemEncoder.of_numbers(_feature_names(source))
+        parts = _encoded_batches(source, encoder)
+    return (part[start : start + rows] for part in parts for start in range(0, len(part), rows))
 
 
 _join_items = partial(ItemTable.concatenate, unique=False)
@@ -286,7 +273,7 @@ def _npy_batches(path: Path, ids: Path | None) -> Iterator[ItemTable]:
         array = _map_npy(ids, "ids have shape (m,)", 1, "ids are integers or text", "iufU")
         if len(array) != m:
             raise TableError(f"{ids} has {len(array)} ids, but {path} has {m} rows")
-        with locate_errors(lambda row: f"{ids}, row {row + 1}"):
+        with locate_errors(lambda row: f"{ids}, {row_number(row)}"):
             known = as_ids("id", np.array(array))
     names = default_names(d)
     for start in range(0, m, NPY_ROWS):

@@ -109,32 +109,28 @@ class RowWriter:
         """
         import pyarrow
 
-        if set(columns) != set(self.columns):
+        if {*columns} != {*self.columns}:
             raise TableError(f"columns must be {list(self.columns)}; got {list(columns)}")
-        arrays = [np.asanyarray(columns[name]) for name in self.columns]
-        n = len(arrays[0]) if arrays[0].ndim else 0
-        for name, array in zip(self.columns, arrays, strict=True):
-            if array.ndim != 1 or len(array) != n:
-                raise TableError(f"column {name!r} must have shape ({n},); got {array.shape}")
-            if array.dtype.kind not in "iufbU":
-                raise TableError(
-                    f"column {name!r} must be numbers, booleans or text; got {array.dtype}"
-                )
-            if array.dtype.kind == "U":
-                with locate_errors(start=self.count):
-                    check_text(name, array, empty=True)
-        table = pyarrow.table(
-            [pyarrow.array(array, from_pandas=True) for array in arrays], [*self.columns]
-        )
+        arrays = {name: np.asanyarray(columns[name]) for name in self.columns}
+        with locate_errors(start=self.count):
+            for name, array in arrays.items():
+                if array.dtype.kind == "U":
+                    check_text(name, np.asarray(array).tolist(), empty=True)
+        try:
+            table = pyarrow.table(
+                {name: pyarrow.array(array, from_pandas=True) for name, array in arrays.items()},
+                self._schema,
+            )
+        except (pyarrow.ArrowException, TypeError, ValueError) as error:
+            raise TableError(
+                f"columns must be of one length, and each of one type: {error}"
+            ) from None
         self._open(table.schema)
-        for field, first in zip(table.schema, self._schema, strict=True):
-            if field.type != first.type:
-                raise TableError(f"column {field.name!r} was of another kind in an earlier batch")
         if self._suffix == ".csv":
-            self._csv.writerows(zip(*map(_cells, arrays), strict=True))
-        elif n:
+            self._csv.writerows(zip(*map(_cells, arrays.values()), strict=True))
+        elif len(table):
             self._sink.write_table(table)
-        self.count += n
+        self.count += len(table)
 
     def _open(self, schema: Any) -> None:
         """Open the file and write its header, once."""

@@ -34,27 +34,19 @@ class Scale:
         """
         if isinstance(ends, Scale):
             return ends
-        low, high = np.asarray(ends, np.float64).ravel().tolist() if np.size(ends) == 2 else (0, 0)
-        if low == high or not np.isfinite([low, high]).all():
-            raise ValueError(
-                f"a scale is its lowest and highest answer, as in (1, 5); got {ends!r}"
-            )
-        return cls(low, high)
-
-    @classmethod
-    def parse(cls, text: str, *, either: bool = False) -> Scale:
-        """Parse two numbers separated by a comma; with `either`, also a scale upside down."""
         try:
-            low, high = (float(part) for part in text.split(","))
-        except ValueError:
-            low, high = 0.0, 0.0
-        upwards = low < high or (either and low > high)
-        if not upwards or not np.isfinite([low, high]).all():
-            raise ValueError(f"a scale is its lowest and highest answer, as in 1,5; got {text!r}")
+            low, high = map(float, ends.split(",") if isinstance(ends, str) else np.ravel(ends))
+        except (TypeError, ValueError):
+            low = high = 0.0
+        if low == high or not np.isfinite([low, high]).all():
+            raise ValueError(f"a scale is its lowest and highest answer, as in 1,5; got {ends!r}")
         return cls(low, high)
 
     def map(self, name: str, values: Floats, least: float) -> Floats:
         """Map answers linearly, `low` to `least` and `high` to 1; NaN stays."""
+        if least < 0 and self.low > self.high:
+            problem = f"the scale {self} of {name} would exchange the classes"
+            raise RowError(None, f"{problem}: give the lowest answer first")
         bottom, top = sorted((self.low, self.high))
         advice = "give the lowest and the highest answer that could be given"
         if wrong := first_rows((values < bottom) | (values > top), LISTED):

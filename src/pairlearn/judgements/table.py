@@ -284,8 +284,6 @@ class Judgements:
                 "items must be positions, whole numbers of shape (n, 2); got "
                 f"{ends.dtype} of shape {ends.shape}"
             )
-        if ends.size and ends.min() < 0:
-            raise ValueError(f"items must be at least 0; got {ends.min()}")
         if not isinstance(labels, PairLabels):
             labels = PairLabels.from_array(labels)
         values = np.asarray(labels.to_array(), np.float64)
@@ -315,15 +313,11 @@ class Judgements:
         [[3, -1], [4, -1]]
         """
         items, values = np.asarray(items, np.int64), np.asarray(values, np.float64)
-        if not kind(name).single:
-            raise ValueError(f"{name!r} is about two items: use Judgements.from_columns")
-        if (items < 0).any():
-            raise ValueError(f"items must be numbers of rows, from 0 on; got {items.min()}")
         (first, *_), stated = kind(name).columns, values if values.ndim == 1 else values[:, 0]
         for row in first_rows(~((first.low <= stated) & (stated <= first.high))):
             span = f"[{first.low:g}, {first.high:g}]"
             raise ValueError(f"{first.name} must lie in {span}; row {row} is {stated[row]:g}")
-        return cls(
+        table = cls(
             np.stack([items, np.full_like(items, -1)], 1),
             np.full(len(items), code(name), np.int8),
             values if values.ndim == 2 else np.stack([values, np.zeros_like(values)], 1),
@@ -331,6 +325,8 @@ class Judgements:
             ids=ids,
             about=None if about is None else read_sets(about),
         )
+        check_ends(table.ends, table.kind)
+        return table
 
     @classmethod
     def in_groups(cls, of_item: Any, shares: Mapping[Any, Any]) -> Judgements:
@@ -387,17 +383,15 @@ class Judgements:
             joined: Any = np.unique(np.concatenate(unify_ids(named)))
             parts = [part.located(joined) for part in parts]
             named = [joined]
-        names = ("ends", "kind", "values", "weight")
-        columns: dict[str, Any] = {
-            name: np.concatenate([getattr(part, name) for part in parts]) for name in names
-        }
-        for name, empty in (("annotator", ""), ("about", ""), ("q", 1.0)):
+        columns: dict[str, Any] = {}
+        empty = {"annotator": "", "about": "", "q": 1.0}
+        for name in OF_ROWS:
             given = [getattr(part, name) for part in parts]
             if any(column is not None for column in given):
                 columns[name] = np.concatenate(
                     [
-                        np.full(len(p), empty) if c is None else c
-                        for p, c in zip(parts, given, strict=True)
+                        np.full(len(part), empty[name]) if column is None else column
+                        for part, column in zip(parts, given, strict=True)
                     ]
                 )
         classes = next((part.classes for part in parts if part.classes is not None), None)
@@ -416,11 +410,8 @@ class Judgements:
         """Whether both make the same statements about items of the same names, in order."""
         if not isinstance(other, Judgements):
             return NotImplemented
-        if len(self) != len(other) or (self.ids is None) != (other.ids is None):
-            return False
-        return all(
-            mine is theirs or np.array_equal(mine, theirs)
-            for mine, theirs in zip(self._comparable(), other._comparable(), strict=True)
+        return (self.ids is None) == (other.ids is None) and all(
+            map(np.array_equal, self._comparable(), other._comparable())
         )
 
     __hash__ = None  # type: ignore[assignment]  # its arrays can change
@@ -560,10 +551,6 @@ class Judgements:
         """Mask of the rows that have a value in a column, such as "similarity"."""
         return self._of_kinds(lambda kind: column in (*kind.named, *kind.means))
 
-    def fills(self, column: str) -> Mask:
-        """Mask of the rows that have a value in this very column of a file."""
-        return self._of_kinds(lambda kind: column in kind.named)
-
     def _of_kinds(self, predicate: Callable[[Kind], bool]) -> Mask:
         return self.of(*(known.name for known in KINDS if predicate(known)))
 
@@ -650,7 +637,9 @@ class Judgements:
             right = np.ma.masked_where(self.single, right)
         columns: dict[str, NDArray[Any]] = {"left": self.left[firsts], "right": right[firsts]}
         for name, column in known_columns().items():
-            if (filled := self.fills(name)).any() or (not len(self) and name == "similarity"):
+            if (filled := self._of_kinds(lambda kind, name=name: name in kind.named)).any() or (
+                not len(self) and name == "similarity"
+            ):
                 columns[name] = np.full(len(firsts), np.nan)
                 columns[name][row[filled]] = self.values[filled, column.place]
         if (self.weight != 1).any():

@@ -29,7 +29,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from pairlearn.risks.base import Risk, check_unit, make_table
+from pairlearn.columns import check_share
+from pairlearn.risks.base import Risk, make_table
 
 
 def affine_table(prior: float, beta_plus: float, beta_minus: float, lam: float = 0.5) -> Tensor:
@@ -84,7 +85,8 @@ class AffineRisk(Risk):
     def __init__(
         self, prior: float, *, correction: str | float = "none", loss: str = "logistic"
     ) -> None:
-        self.prior = check_unit("prior", prior, open_ends=True)
+        check_share("prior", prior)
+        self.prior = float(prior)
         super().__init__(self.make_table(), correction=correction, loss=loss)
 
     def betas(self) -> tuple[float, float]:
@@ -173,7 +175,8 @@ class Convex(Sconf):
         correction: str | float = "none",
         loss: str = "logistic",
     ) -> None:
-        self.gamma = check_unit("gamma", gamma)
+        check_share("gamma", gamma, ends="[]")
+        self.gamma = float(gamma)
         super().__init__(prior, correction=correction, loss=loss)
 
     def make_table(self) -> Tensor:
@@ -211,7 +214,8 @@ class SconfConfDiff(AffineRisk):
         correction: str | float = "none",
         loss: str = "logistic",
     ) -> None:
-        self.lam = check_unit("lam", lam)
+        check_share("lam", lam, ends="[]")
+        self.lam = float(lam)
         super().__init__(prior, correction=correction, loss=loss)
 
     def betas(self) -> tuple[float, float]:

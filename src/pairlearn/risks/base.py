@@ -253,15 +253,6 @@ class Risk(nn.Module):
         return f"{self.name!r}, loss={self.loss.name!r}"
 
 
-def check_unit(name: str, value: float, *, open_ends: bool = False) -> float:
-    """A number in [0, 1], or in (0, 1) with open ends; ValueError otherwise."""
-    value = float(value)
-    if not (0 < value < 1 if open_ends else 0 <= value <= 1):
-        interval = "(0, 1)" if open_ends else "[0, 1]"
-        raise ValueError(f"{name} must lie in {interval}; got {value:g}")
-    return value
-
-
 CORRECTIONS: dict[str, float] = {"none": -1.0, "relu": 0.0, "abs": 1.0, "ascent": math.inf}
 
 

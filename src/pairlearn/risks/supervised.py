@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from pairlearn.risks.base import Risk, check_unit, make_table
+from pairlearn.columns import check_share
+from pairlearn.risks.base import Risk, make_table
 
 
 class Supervised(Risk):
@@ -63,7 +64,8 @@ class Mixed(nn.Module):
     def __init__(self, pair_risk: Risk, weight: float) -> None:
         super().__init__()
         self.pair_risk = pair_risk
-        self.weight = check_unit("weight", weight)
+        check_share("weight", weight, ends="[]")
+        self.weight = float(weight)
 
     def forward(
         self,
