@@ -64,7 +64,7 @@ def fit(pairs=PAIRS, labels=LABELS, arguments=None, **parameters):
             "two columns are named 'a': give each its own name",
         ),
         ({"pairs": [[[1, 2], [3]]]}, "pairs has rows of several lengths: give all the same"),
-        ({"pairs": ENDS, "preprocessor": TWICE}, "index of the preprocessor has 0 more than once"),
+        ({"pairs": ENDS, "preprocessor": TWICE}, "row 41: index 0 is in row 1 already"),
         (
             {"pairs": ENDS, "preprocessor": TWICE.assign(id=TWICE.index)},
             "row 41: id 0 is in row 1 already",
@@ -79,7 +79,7 @@ def fit(pairs=PAIRS, labels=LABELS, arguments=None, **parameters):
             {"pairs": np.where(ENDS == 7, 7.5, ENDS), "preprocessor": ItemTable(np.arange(40), X)},
             r"id 7\.5 is not among the ids",
         ),
-        ({"pairs": ENDS + 0.5, "preprocessor": X}, "ids of type float64 cannot be rows"),
+        ({"pairs": ENDS + 0.5, "preprocessor": X}, r"id 0\.5 is not among the 40 rows"),
         ({"pairs": ENDS, "preprocessor": X[0]}, r"preprocessor must have shape \(m, d, ...\)"),
         ({"pairs": ENDS, "preprocessor": "x.csv"}, "a table with ids or a function; got str"),
         ({"pairs": ENDS, "preprocessor": lambda i: X[:3]}, "for 40 ids it gave .* \\(3, 3\\)"),

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from pairlearn.columns import (
     Floats,
+    Ids,
     Indices,
     Mask,
     as_ids,
@@ -139,63 +140,50 @@ def _checked(name: str, features: NDArray[Any], ids: NDArray[Any] | None = None)
 
 def look_up(preprocessor: Any, ids: NDArray[Any], step: FeatureStep) -> NDArray[Any]:
     """Features (m, d, ...) of ids (m,), distinct or not, by a preprocessor of `PairClassifier`."""
-    if is_frame(preprocessor):
-        rows = _rows_of(preprocessor, ids)
-        if step.names is None:
-            # The columns are learnt from all items, also from those without a judgement.
-            features = step.numbers(preprocessor)[rows]
-        else:
-            features = step.numbers(_take(preprocessor, rows))
-    elif is_item_table(preprocessor):
-        rows = find_rows(ids, np.asarray(preprocessor.ids))
-        _refuse_unknown(ids, rows < 0, "ids of the preprocessor")
-        features = step.of_table(preprocessor, rows)
-    elif callable(preprocessor):
+    if callable(preprocessor):
         features = np.asarray(preprocessor(ids))
         if features.ndim < 2 or len(features) != len(ids):
             raise ValueError(
                 f"preprocessor must give features (m, d, ...) of m ids; for {len(ids)} ids it "
                 f"gave an array of shape {features.shape}"
             )
+        return _checked("features of the preprocessor", features, ids)
+    known, where = _known_ids(preprocessor)
+    rows = find_rows(ids, known)
+    for row in first_rows(rows < 0):
+        raise ValueError(f"id {_plain_id(ids, row)!r} is not among the {where} of the preprocessor")
+    if is_item_table(preprocessor):
+        features = step.of_table(preprocessor, rows)
+    elif not is_frame(preprocessor):
+        features = np.asarray(preprocessor)[rows]
+    elif step.names is None:
+        # The columns are learnt from all items, also from those without a judgement.
+        features = step.numbers(preprocessor)[rows]
     else:
+        features = step.numbers(_take(preprocessor, rows))
+    return _checked("features of the preprocessor", features, ids)
+
+
+def _known_ids(preprocessor: Any) -> tuple[Ids, str]:
+    """Ids that a table has in a column or an index, or the numbers of rows; and what they are."""
+    if is_item_table(preprocessor):
+        return np.asarray(preprocessor.ids), "ids"
+    if not is_frame(preprocessor):
         array = np.asarray(preprocessor)
         if array.ndim < 2:
             raise ValueError(
                 "preprocessor must have shape (m, d, ...), or be a table with ids or a function; "
                 f"got {type(preprocessor).__name__} of shape {array.shape}"
             )
-        if ids.dtype.kind not in "iu":
-            raise ValueError(
-                f"ids of type {ids.dtype} cannot be rows of an array: give whole numbers, or a "
-                "preprocessor with an index"
-            )
-        unknown = (ids < 0) | (ids >= len(array))
-        _refuse_unknown(ids, unknown, f"{len(array)} rows of the preprocessor")
-        features = array[ids]
-    return _checked("features of the preprocessor", features, ids)
-
-
-def _rows_of(frame: Any, ids: NDArray[Any]) -> Indices:
-    """Positions in a data frame of these ids, by its column ``id`` or else its index."""
-    if "id" in getattr(frame, "column_names", frame.columns):
-        with locate_errors():
-            known = as_ids("id", np.asarray(frame["id"]))
-            check_unique("id", known)
-        rows, where = find_rows(ids, known), "ids"
-    elif hasattr(frame, "iloc"):
-        for row in first_rows(frame.index.duplicated()):
-            raise ValueError(
-                f"the index of the preprocessor has {_plain_id(frame.index, row)!r} more than "
-                "once: give each item an id of its own"
-            )
-        index = frame.index
-        if ids.dtype.kind == "U" and index.dtype == object:  # as `_as_known` writes mixed ids
-            index = index.map(lambda one: str(whole_number(one)))
-        rows, where = index.get_indexer(ids), "index"
-    else:
+        return np.arange(len(array)), f"{len(array)} rows"
+    in_column = "id" in getattr(preprocessor, "column_names", preprocessor.columns)
+    if not in_column and not hasattr(preprocessor, "index"):
         raise ValueError("the preprocessor is a table without an index: give it a column 'id'")
-    _refuse_unknown(ids, rows < 0, f"{where} of the preprocessor")
-    return np.asarray(rows, np.int64)
+    name, values = ("id", preprocessor["id"]) if in_column else ("index", preprocessor.index)
+    with locate_errors():
+        known = as_ids(name, np.asarray(values))
+        check_unique(name, known)
+    return known, "ids" if in_column else "index"
 
 
 def _take(frame: Any, rows: Indices) -> Any:
@@ -236,11 +224,6 @@ def checked_numbers(name: str, values: NDArray[Any]) -> NDArray[Any]:
             return without_gaps(values).astype(np.float64)
         except (TypeError, ValueError) as error:
             raise ValueError(f"{name} must be numbers: {error}") from None
-
-
-def _refuse_unknown(ids: NDArray[Any], unknown: Mask, where: str) -> None:
-    for row in first_rows(unknown):
-        raise ValueError(f"id {_plain_id(ids, row)!r} is not among the {where}")
 
 
 def _plain_id(ids: NDArray[Any], row: int) -> Any:
