@@ -18,7 +18,6 @@ from sklearn.linear_model import LogisticRegression
 
 from model_folders import answer, fitted, plain, probability, run, simulated
 from pairlearn import progress as bars
-from pairlearn.cli.models import rows_in
 from pairlearn.estimators import PairClassifier, files, predict_file
 from pairlearn.io import ItemTable, write_items
 from pairlearn.simulation import Simulation
@@ -162,11 +161,6 @@ def test_a_bar_on_a_terminal(made: Any, tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setenv("FORCE_COLOR", "1")
     assert "predict: 400 rows" in predict(made[0], tmp_path / "p.csv").stderr
     assert predict(made[0], tmp_path / "p.csv", "--force", "--quiet").output == ""
-    write_items(made[1].items, tmp_path / "items.parquet")
-    (tmp_path / "broken.parquet").write_text("no")
-    assert rows_in(made[0] / "items.csv") == rows_in(tmp_path / "items.parquet") == 400
-    for name in ("broken.parquet", "none.csv", "x.npy"):
-        assert rows_in(tmp_path / name) is None
 
 
 PEAK = """

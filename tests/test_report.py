@@ -34,7 +34,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     train = write_pairs(data.pairs[~held], folder / "train.csv")
     table = read_pairs(train)
     model = PairClassifier(model="linear", epochs=12, random_state=0)
-    model.set_params(training__early_stopping=True)
     model.fit(data.items.features[table.located(data.items.ids).ends], table.labels())
     source = {"pairs": "train.csv", "pairs_sha256": digest(train)}
     model.fitted_ = replace(model.fitted_, trained_on=source)
@@ -157,10 +156,8 @@ def test_figures_show_the_numbers_they_are_given() -> None:
     curve = CalibrationCurve(np.array([0.0, 0.5, 1.0]), middles, implied, shares)
     points = plot_calibration(curve, Figure().subplots()).containers[0][0].get_xydata()
     assert points.tolist() == [[0.3, 0.4]], "a bin that nothing is known of has no mark"
-    history = [{"epoch": 1.0, "risk": 0.5, "validation_risk": 0.6}, {"epoch": 2.0, "risk": 0.4}]
+    history = [{"epoch": 1.0, "risk": 0.5}, {"epoch": 2.0, "risk": 0.4}]
     assert len(plot_learning(history, Figure().subplots()).get_lines()) == 1
-    history[1]["validation_risk"] = 0.55
-    assert len(plot_learning(history, Figure().subplots()).get_lines()) == 2
 
 
 def test_many_judgements_are_thinned() -> None:

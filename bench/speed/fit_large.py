@@ -69,8 +69,6 @@ def main() -> None:
     total = time.perf_counter() - start
     epoch = statistics.median(row["seconds"] for row in classifier.history_)
     trained = args.pairs
-    if "validation_risk" in classifier.history_[0]:
-        trained = round(args.pairs * (1 - classifier.validation_fraction))
     batch = automatic_batch_size(trained)
     bound = gather_seconds(torch.from_numpy(x), torch.from_numpy(pairs[:trained]), batch)
     report = {

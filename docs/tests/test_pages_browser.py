@@ -47,7 +47,6 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         for seed in (2, 3)
     )
     model = PairClassifier(model="linear", epochs=15, random_state=0)
-    model.set_params(training__early_stopping=True)
     model.fit(other.items.features[pair_ids(other.pairs)], other.pairs.labels())
     evaluation = model.evaluate(data.items.features[pair_ids(data.pairs)], data.pairs.labels())
     measured = measure(model, data.items, data.pairs, evaluation, names=("pumps", "pairs.csv"))

@@ -42,7 +42,7 @@ def folder_mutation(data: bytes, seed: int) -> bytes | None:
 def model_folder(data: bytes) -> Any:
     """Config and weights, two files in an input.
 
-    Any damage is told by the checksums. So the folder is read a second time with sizes and
+    Any damage is told by the checksums. So the folder is read a second time with
     checksums mended: then the bytes come as far as an attacker's would.
     """
     place = folder("model_folder") / "model"
@@ -67,10 +67,9 @@ def loaded(place: Path, config: bytes, tensors: bytes) -> Any:
 
 
 def mend(config: bytes, tensors: bytes) -> bytes | None:
-    """The config with the size and the checksums that it ought to have; None if it is no object."""
+    """The config with the checksums that it ought to have; None if it is no object."""
     try:
         manifest = json.loads(config)
-        manifest["size"] = len(tensors)
         manifest["digest"] = hashlib.sha256(tensors).hexdigest()
         manifest.pop("checksum", None)
         text = json.dumps(manifest, sort_keys=True, separators=(",", ":"))

@@ -35,7 +35,6 @@ CASES: dict[str, dict[str, Any]] = {
     "both": {},
     "both-linear": {"model": "linear"},
     "both-mlp": {"model": "mlp"},
-    "early": {"training__early_stopping": True, "epochs": 6},
     "guided": {"model": "linear", "epochs": 12, "table": {"prior": 0.1}},
     "likelihood-none": {"risk": "likelihood-none"},
     "likelihood-relu": {"risk": "likelihood-relu"},

@@ -11,7 +11,7 @@ from pairlearn.cli import options as opt
 from pairlearn.cli.command import Command, CommandError, Output, baseline, new_app
 from pairlearn.cli.options import argument, check_new_file, option, parse_names
 from pairlearn.cli.reading import Reading, column_choice, in_file, parse_classes
-from pairlearn.progress import bar, shows_bars
+from pairlearn.progress import bar
 
 if TYPE_CHECKING:
     from pairlearn.comparison import Comparison
@@ -50,7 +50,7 @@ def predict(
 
     classifier = PairClassifier.load(model)
     start = time.perf_counter()
-    with bar("predict", rows_in(items) if shows_bars() else None, unit="rows") as progress:
+    with bar("predict", unit="rows") as progress:
         result = predict_file(
             classifier, items, out, ids=ids, threshold=threshold, progress=progress
         )
@@ -68,17 +68,6 @@ def predict(
         counts = [f"{result.counts[1]:,} positive ({result.counts[1] / result.rows:.1%})"]
     text = [f"{result.rows:,} items, {', '.join(counts)}: {out}"]
     return Output(data, text, warnings=result.notes)
-
-
-def rows_in(path: Path) -> int | None:
-    """Number of rows of a table; None if it cannot be read."""
-    import pyarrow
-    from pyarrow import dataset
-
-    try:
-        return int(dataset.dataset(path, format=path.suffix[1:].lower()).count_rows())
-    except (pyarrow.ArrowException, OSError, ValueError):  # reading will say what is wrong
-        return None
 
 
 @app.command(cls=Command)

@@ -1,7 +1,6 @@
 """Classifiers from judged pairs in scikit-learn's manner."""
 
 from pairlearn.estimators.classifier import PairClassifier as PairClassifier
-from pairlearn.estimators.completion import complete_and_fit as complete_and_fit
 from pairlearn.estimators.features import PairwiseTransformer as PairwiseTransformer
 from pairlearn.estimators.files import predict_file as predict_file
 from pairlearn.estimators.folder_format import ModelFolderError as ModelFolderError

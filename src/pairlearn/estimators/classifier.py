@@ -147,8 +147,7 @@ class PairClassifier(PairPredictor):
         The scales of answers, by column, if `fit` was given some. They hold for the data frames
         that the model is measured with as well.
     n_iter_, history_ : int, list of dict
-        The epoch of the final weights; and "epoch", "risk", "seconds" and, with early stopping,
-        "validation_risk" of every epoch.
+        The epoch of the final weights; and "epoch", "risk" and "seconds" of every epoch.
 
     See Also
     --------

@@ -24,12 +24,10 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
-from pairlearn.columns import Floats, Indices, check_integer, check_share
+from pairlearn.columns import Floats, Indices
 from pairlearn.estimators.orientation import (
     Majority,
-    check_stated,
     prior_from_similarities,
-    required_parameter,
     solve_shift,
 )
 from pairlearn.judgements import Judgements
@@ -113,14 +111,6 @@ def complete_and_fit(
     array([0, 1])
     """
     x = np.asarray(features)
-    check_integer("rounds", rounds, 1)
-    check_integer("folds", folds, 1)
-    if not 0 <= tolerance < 1:
-        raise ValueError(f"tolerance must lie in [0, 1); got {tolerance:g}")
-    check_share("prior", prior)
-    if rows.ends.max(initial=-1) >= len(x):
-        raise ValueError(f"rows are about item {rows.ends.max()}, and there are {len(x)} items")
-    check_stated(required_parameter(rows, prior_known=False), rows, prior, majority)
     known = rows[rows.known]
     targets = Targets(rows[~(rows.known | rows.says_nothing)].doubled())
     fitter = _Fitter(
@@ -336,12 +326,10 @@ def _folds(start: Weights, folds: int, seed: int) -> Indices:
 
 def _prepared(classifier: Any, random_state: int | None) -> Any:
     """Check that completion can use a classifier, and clone it with unset random states set."""
-    name = type(classifier).__name__
-    if not hasattr(classifier, "fit") or not hasattr(classifier, "get_params"):
-        raise TypeError(f"classifier must be a scikit-learn classifier; got {name}")
     if not hasattr(classifier, "predict_proba"):
         raise ValueError(
-            f"{name} has no predict_proba: wrap it in sklearn.calibration.CalibratedClassifierCV"
+            f"{type(classifier).__name__} has no predict_proba: wrap it in "
+            "sklearn.calibration.CalibratedClassifierCV"
         )
     _weight_name(classifier)
     prepared = clone(classifier)

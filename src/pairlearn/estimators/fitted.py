@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -96,9 +95,9 @@ class Fitted(Scorer):
         """Features of one instance, or columns of a data frame."""
         return math.prod(self.instance_shape) if self.encoder is None else len(self.encoder.columns)
 
-    def prepared(self, features: NDArray[Any], scratch: Path | None = None) -> NDArray[np.float32]:
+    def prepared(self, features: NDArray[Any]) -> NDArray[np.float32]:
         """Standardised features in the shape that the model takes."""
-        ready = standardise(features, self.mean, self.scale, scratch)
+        ready = standardise(features, self.mean, self.scale)
         return ready.reshape(len(ready), -1) if self.flat else ready
 
 

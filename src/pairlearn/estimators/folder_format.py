@@ -4,13 +4,12 @@
 
     format, version    "pairlearn-model", 2; other versions are refused
     pairlearn          the version that wrote it
-    size, digest       bytes and SHA-256 of model.safetensors
+    digest             SHA-256 of model.safetensors
     config             the model, as `model_folder` describes it
     checksum           SHA-256 of all the others, as JSON with sorted keys and no spaces
 
-Reading executes no code of the folder, opens only these two files, and checks every length before
-it allocates. The checksums detect damage and careless edits, not an attacker, who can compute them
-too but can plant only tensors and JSON.
+Reading executes no code of the folder and opens only these two files. The checksums detect damage
+and careless edits, not an attacker, who can compute them too but can plant only tensors and JSON.
 
 **Writing.** The new folder is written and synced beside the old one as ``.NAME.HEX.part``. Then
 the old one is renamed to ``.NAME.previous``, the new one takes its name, and the old one is
@@ -23,7 +22,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import secrets
 import shutil
 from collections.abc import Mapping
@@ -38,8 +36,6 @@ from pairlearn.atomic import errors_naming, sync
 
 FORMAT, VERSION = "pairlearn-model", 2
 CONFIG, TENSORS = "config.json", "model.safetensors"
-LARGEST_CONFIG = 64 * 2**20
-"""Bytes; the words and histories of the largest models take a tenth."""
 
 
 class Manifest(msgspec.Struct, forbid_unknown_fields=True):
@@ -48,7 +44,6 @@ class Manifest(msgspec.Struct, forbid_unknown_fields=True):
     format: str
     version: int
     pairlearn: str
-    size: int
     digest: str
     config: dict[str, Any]
     checksum: str = ""
@@ -70,11 +65,14 @@ def write_folder(
     ``path`` may exist if it is empty or, with ``overwrite``, a pairlearn model. ``config`` is
     anything that is JSON: str keys, finite numbers.
     """
+    from safetensors.torch import save
+
     path = Path(path).expanduser().resolve()
-    data = _serialised(tensors)
+    # Clones, since safetensors refuses tensors that share memory.
+    data: bytes = save({k: t.detach().cpu().contiguous().clone() for k, t in tensors.items()})
     digest = hashlib.sha256(data).hexdigest()
     manifest = msgspec.structs.asdict(
-        Manifest(FORMAT, VERSION, pairlearn.__version__, len(data), digest, config)
+        Manifest(FORMAT, VERSION, pairlearn.__version__, digest, config)
     )
     try:
         manifest["checksum"] = _checksum(manifest)
@@ -114,7 +112,7 @@ def read_folder(path: str | Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
             f"{path}: holds no model, for it has no {CONFIG}; `pairlearn fit` writes such folders"
         )
     manifest = _read_manifest(folder / CONFIG)
-    return _read_tensors(folder / TENSORS, manifest), manifest.config
+    return _read_tensors(folder / TENSORS, manifest.digest), manifest.config
 
 
 def _read_manifest(file: Path) -> Manifest:
@@ -142,27 +140,22 @@ def _read_manifest(file: Path) -> Manifest:
 
 
 def _read_json(file: Path) -> dict[str, Any]:
-    data = _read_bytes(file, LARGEST_CONFIG)
     try:
-        return msgspec.json.decode(data, type=dict[str, Any])
-    except (ValueError, RecursionError) as error:
+        return msgspec.json.decode(_read_bytes(file), type=dict[str, Any])
+    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
         raise ModelFolderError(f"{file}: not readable as JSON: {error}") from None
 
 
-def _read_tensors(file: Path, manifest: Manifest) -> dict[str, Tensor]:
-    """Read tensors whose size and digest must be as announced."""
+def _read_tensors(file: Path, digest: str) -> dict[str, Tensor]:
+    """Read tensors with this digest."""
     from safetensors import SafetensorError
     from safetensors.torch import load
 
-    data = _read_bytes(file, manifest.size)
-    if len(data) != manifest.size:
+    data = _read_bytes(file)
+    if hashlib.sha256(data).hexdigest() != digest:
         raise ModelFolderError(
-            f"{file}: {len(data)} bytes where {CONFIG} announces {manifest.size}: the file was cut "
-            "short, or belongs to another model"
-        )
-    if hashlib.sha256(data).hexdigest() != manifest.digest:
-        raise ModelFolderError(
-            f"{file}: its SHA-256 is not the one in {CONFIG}: the file was damaged or exchanged"
+            f"{file}: its SHA-256 is not the one in {CONFIG}: the file was cut short, damaged or "
+            "exchanged"
         )
     try:
         return dict(load(data))
@@ -171,33 +164,20 @@ def _read_tensors(file: Path, manifest: Manifest) -> dict[str, Tensor]:
         raise ModelFolderError(f"{file}: not readable as safetensors: {reason}") from None
 
 
-def _read_bytes(file: Path, largest: int) -> bytes:
+def _read_bytes(file: Path) -> bytes:
     # Opening a pipe or a device would block: only regular files are opened.
     if not file.is_file():
         raise ModelFolderError(f"{file}: there is no such file")
     try:
-        with file.open("rb") as stream:
-            size = os.fstat(stream.fileno()).st_size
-            if size <= largest:
-                return stream.read(size)
+        return file.read_bytes()
     except OSError as error:
         raise ModelFolderError(f"{file}: {error.strerror}") from None
-    raise ModelFolderError(f"{file}: more than the {largest} bytes that it may have")
 
 
 def _checksum(manifest: dict[str, Any]) -> str:
     rest = {key: value for key, value in manifest.items() if key != "checksum"}
     text = json.dumps(rest, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _serialised(tensors: Mapping[str, Tensor]) -> bytes:
-    from safetensors.torch import save
-
-    # Clones, since safetensors refuses tensors that share memory.
-    plain = {k: t.detach().cpu().contiguous().clone() for k, t in tensors.items()}
-    data: bytes = save(plain)
-    return data
 
 
 def check_replaceable(path: Path, *, overwrite: bool = True) -> None:

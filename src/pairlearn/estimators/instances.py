@@ -8,7 +8,6 @@ ids are recognised by their features.
 from __future__ import annotations
 
 import math
-import tempfile
 from hashlib import blake2b
 from typing import Any
 
@@ -256,20 +255,9 @@ def feature_scale(features: NDArray[Any], weight: Floats) -> tuple[Floats, Float
     return mean.reshape(shape), scale.reshape(shape)
 
 
-def standardise(
-    features: NDArray[Any], mean: Floats, scale: Floats, scratch: Any = None
-) -> NDArray[np.float32]:
-    """(features − mean)/scale in float32, computed in float64.
-
-    For features mapped from a file the result is mapped too, from a nameless file in the folder
-    `scratch` that goes with the array.
-    """
-    result: NDArray[np.float32]
-    if isinstance(features, np.memmap):
-        with tempfile.TemporaryFile(dir=scratch, prefix="pairlearn-") as file:
-            result = np.memmap(file, np.float32, "w+", shape=features.shape)
-    else:
-        result = np.empty(features.shape, dtype=np.float32)
+def standardise(features: NDArray[Any], mean: Floats, scale: Floats) -> NDArray[np.float32]:
+    """(features − mean)/scale in float32, computed in float64."""
+    result = np.empty(features.shape, dtype=np.float32)
     for part in chunks(features):
         result[part] = (features[part] - mean) / scale
     return result

@@ -79,8 +79,6 @@ INFEASIBLE = 0.02
 of an ideal one have none, and those of one in fifty at random more."""
 TRIAL_SHARE = 0.2
 """Share of hard answers that the trial holds out, as `fit_and_measure` does."""
-STOPPING_SHARE = 0.1
-"""Share of the rows that early stopping holds out, as in scikit-learn's networks."""
 EARLIEST = 1 / 6
 """Share of the epochs before which the trial does not stop: few rows would choose by chance."""
 LEAST_TRIED = 50
@@ -164,14 +162,11 @@ def train_model(
         history = [asdict(record) for record in rounds]
         scorer = Scorer(estimator=estimator, history=history, n_iter=len(rounds))
     else:
-        packed, held_out = rows.packed(seed), None
-        if options_of(settings).early_stopping:
-            apart = held_out_rows(packed, STOPPING_SHARE, seed)
-            packed, held_out = packed[~apart], packed[apart] or None
+        packed = rows.packed(seed)
         trained = train_network(
             settings, features, packed, orientation, model,
             recipe_of(settings, model, len(packed), seed, share),
-            held_out=held_out, callbacks=callbacks, checkpoint=checkpoint,
+            callbacks=callbacks, checkpoint=checkpoint,
         )  # fmt: skip
         scorer = Scorer(
             module=trained.module, sign=trained.sign, slope=slope, order=trained.order,
@@ -246,10 +241,9 @@ def try_epochs(
     risk has a prior, or the number of epochs is not automatic.
     """
     rows = rows.packed(seed)
-    by_hand = settings.epochs != "auto" or options_of(settings).early_stopping
     ideal = settings.annotators == "ideal" or needs_prior(settings.risk)
     few = len(rows) < LEAST_TRIED or float(rows.hard().mean()) <= 0.9
-    if by_hand or ideal or few or is_scikit_learn(model):
+    if settings.epochs != "auto" or ideal or few or is_scikit_learn(model):
         return 1.0, []
     apart = held_out_rows(rows, TRIAL_SHARE, seed)
     recipe = recipe_of(settings, model, len(rows), seed)

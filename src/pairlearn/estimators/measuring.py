@@ -22,7 +22,6 @@ from pairlearn.columns import Floats, Indices, Mask
 from pairlearn.estimators.files import log_odds
 from pairlearn.estimators.instances import doubt_of_seen, places_of
 from pairlearn.estimators.orientation import determines_side
-from pairlearn.estimators.parameters import recipe_of
 from pairlearn.estimators.prediction import ScoredClasses, ScoredPairs
 from pairlearn.estimators.table import Table
 from pairlearn.evaluation import (
@@ -148,8 +147,6 @@ def _measure(
     if held is None or held.rest.kinds != table.kinds or held.judged.soft.sum() < 2:
         return TOO_FEW
     soft = held.judged[held.judged.soft]
-    if classifier.epochs != "auto":
-        _train_as_long(classifier, held.training, held.training + held.dropped + len(soft))
     classifier.fit_table(held.rest, progress, checkpoint)
     counts = (len(soft), held.training, held.dropped, np.unique(held.judged.ends))
     if soft.classes is not None:
@@ -179,13 +176,6 @@ def _measure(
 def _pairs(ends: Indices) -> int:
     """Number of different pairs."""
     return len(np.unique(np.sort(ends, 1), axis=0))
-
-
-def _train_as_long(classifier: PairClassifier, training: int, pairs: int) -> None:
-    """Train on fewer pairs for as many steps as the final fit, whose epochs have more steps."""
-    size = recipe_of(classifier, classifier.model, pairs, seed=0).batch_size
-    steps = int(classifier.epochs) * -(-pairs // size)
-    classifier.set_params(training__batch_size=size, epochs=-(-steps // -(-training // size)))
 
 
 @dataclass(frozen=True)

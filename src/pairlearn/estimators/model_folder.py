@@ -30,9 +30,6 @@ from pairlearn.models import CONVOLUTIONAL, MLP
 from pairlearn.risks import Risk, make_risk
 
 ARRAYS = ("mean", "scale", "training_items", "held_items", "held_log_odds")
-DEEPEST = 1000
-"""Layers: building more takes long and then fails."""
-
 
 class Section(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     """A part of the JSON."""
@@ -53,7 +50,6 @@ class Training(Section):
     learning_rate: float | str
     schedule: str
     weight_decay: float
-    early_stopping: bool
     labelled_weight: float | str
     device: str
     precision: str
@@ -329,7 +325,7 @@ def _build(wanted: Network, state: dict[str, Tensor], module: nn.Module | None) 
     elif module is not None:
         raise ValueError(f"network is a built-in {wanted.kind!r:.80}: leave module out")
     else:
-        network = _build_known(wanted)
+        network = _build_known(wanted, len(state))
     if {tensor.dtype for tensor in state.values() if tensor.is_floating_point()} == {torch.float64}:
         network = network.double()
     expected = network.state_dict()
@@ -341,16 +337,15 @@ def _build(wanted: Network, state: dict[str, Tensor], module: nn.Module | None) 
     return network.eval()
 
 
-def _build_known(wanted: Network) -> nn.Module:
-    with torch.device("meta"):
-        widths = wanted.widths
-        # Up to 2**30 the bytes of a layer can still be counted in 64 bits.
-        countable = all(0 < width <= 2**30 for width in widths)
-        countable &= 0 < wanted.outputs <= 2**30
-        if wanted.kind == "mlp" and 0 < len(widths) <= DEEPEST and countable:
-            return MLP(widths[0], widths[1:], wanted.norm, wanted.outputs)
-        if wanted.kind in CONVOLUTIONAL and 0 < wanted.channels < 2**16 and countable:
-            return CONVOLUTIONAL[wanted.kind](wanted.channels, wanted.outputs)
+def _build_known(wanted: Network, layers: int) -> nn.Module:
+    # Up to 2**30 the bytes of a layer can still be counted in 64 bits; each layer has tensors.
+    sizes = (*wanted.widths, wanted.outputs, wanted.channels)
+    if all(0 < size <= 2**30 for size in sizes) and len(wanted.widths) <= layers:
+        with torch.device("meta"):
+            if wanted.kind == "mlp" and wanted.widths:
+                return MLP(wanted.widths[0], wanted.widths[1:], wanted.norm, wanted.outputs)
+            if wanted.kind in CONVOLUTIONAL:
+                return CONVOLUTIONAL[wanted.kind](wanted.channels, wanted.outputs)
     raise ValueError(f"network cannot be built from {wanted!r:.200}")
 
 

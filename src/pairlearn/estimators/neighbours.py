@@ -19,7 +19,7 @@ from scipy.special import expit, logit
 from pairlearn.columns import Floats
 from pairlearn.estimators.completion import Targets
 from pairlearn.estimators.orientation import Orientation
-from pairlearn.estimators.parameters import options_of, risk_of
+from pairlearn.estimators.parameters import risk_of
 from pairlearn.estimators.table import Table
 from pairlearn.judgements import Judgements
 from pairlearn.judgements.kinds import kind
@@ -64,7 +64,7 @@ def with_unjudged(
     if reads or held:
         unlabelled = held or any(kind(name).implied for name in reads)
         added = Judgements.silent(table.spare) if unlabelled else None
-    elif settings.unjudged == "ignore" or options_of(settings).early_stopping or rows.classes:
+    elif settings.unjudged == "ignore" or rows.classes:
         added = None
     else:
         added = soft_labels(table, rows, posteriors)

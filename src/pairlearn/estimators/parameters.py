@@ -59,10 +59,6 @@ class TrainingOptions(BaseEstimator):  # type: ignore[misc]
         "auto" is "constant" where a `learning_rate` is given, and "cosine" otherwise.
     weight_decay : float
         Weight decay of Adam, in the gradient.
-    early_stopping : bool
-        Hold out a tenth of the pairs, stop after 20 epochs without improvement on them, and keep
-        the weights of the best epoch. With averaged weights the last epoch was about as good in a
-        few trials on Letter and Optdigits, and holding out pairs costs training data.
     labelled_weight : float or "auto"
         Share λ of ordinary labels in the objective, (1 − λ) pairs + λ labels. "auto" counts every
         judged pair and every labelled instance as one observation of the same likelihood.
@@ -80,7 +76,6 @@ class TrainingOptions(BaseEstimator):  # type: ignore[misc]
     learning_rate: float | str = "auto"
     schedule: str = "auto"
     weight_decay: float = 1e-5
-    early_stopping: bool = False
     labelled_weight: float | str = "auto"
     device: str = "auto"
     precision: str = "auto"
@@ -90,7 +85,6 @@ class TrainingOptions(BaseEstimator):  # type: ignore[misc]
         "learning_rate": [AUTO, Interval(Real, 0, None, closed="neither")],
         "schedule": [StrOptions({"auto", "cosine", "constant"})],
         "weight_decay": [Interval(Real, 0, None, closed="left")],
-        "early_stopping": ["boolean"],
         "labelled_weight": [AUTO, SHARE],
         "device": [str],
         "precision": [StrOptions({"auto", *get_args(Precision)})],

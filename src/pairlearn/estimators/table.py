@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -16,7 +15,6 @@ from pairlearn import io
 from pairlearn.columns import (
     Floats,
     Indices,
-    Mask,
     as_floats,
     first_rows,
     locate_errors,
@@ -58,8 +56,8 @@ class Table:
     statements about pairs, none of weight zero, and ``known`` labels of instances; ``classes`` are
     the negative and the positive one. ``step`` made the features, ``ids`` (N,) are names, "" if
     unknown, and ``spare`` are instances without any statement. `fit` draws a ``seed`` where it is
-    −1, and replaces ``features`` by standardised ones, in the folder ``scratch`` if they are mapped
-    from a file. ``scales`` are those that answers were given on, by column.
+    −1, and replaces ``features`` by standardised ones. ``scales`` are those that answers were given
+    on, by column.
     """
 
     features: NDArray[Any]
@@ -69,7 +67,6 @@ class Table:
     step: FeatureStep = field(default_factory=FeatureStep)
     ids: NDArray[Any] | None = None
     seed: int = -1
-    scratch: Path | None = None
     spare: Indices = field(default_factory=lambda: np.empty(0, np.int64))
     scales: Mapping[str, Scale] = field(default_factory=dict)
 
@@ -170,7 +167,7 @@ class Table:
 
     def standardised(self, mean: Floats, scale: Floats, *, flat: bool) -> Table:
         """The same table with features for a model, which takes vectors if it is `flat`."""
-        ready = standardise(self.features, mean, scale, self.scratch)
+        ready = standardise(self.features, mean, scale)
         return replace(self, features=ready.reshape(len(ready), -1) if flat else ready)
 
     def rows(self, labelled_weight: float | str) -> Judgements:
@@ -352,49 +349,42 @@ def _locate(
 ) -> tuple[NDArray[Any], Judgements, NDArray[Any] | None]:
     """Find the items of statements: features, statements about their rows, and ids.
 
-    `pairs` are the items themselves (N, d, ...), to which the statements refer; or, row by
-    row, the pairs (n, 2, d, ...), or the ids (n, 2) that the preprocessor knows; without
-    them the statements refer to ids.
+    `pairs` are the items themselves (N, d, ...), to which the statements refer; or, row by row, the
+    pairs (n, 2, d, ...) or their ids (n, 2). Without them the statements refer to ids, or rows,
+    that the preprocessor knows.
     """
     check_ends(statements.ends, statements.kind)
-    single = statements.ends < 0
-    by_row = np.ndim(pairs) > 2 and (
-        np.shape(pairs)[:2] == single.shape or statements.ids is not None
-    )
-    if preprocessor is None and not by_row:
-        features = read_instances("pairs", pairs, None, step)
-        if statements.ids is not None and len(statements.ids) != len(features):
-            raise ValueError(
-                f"labels name {len(statements.ids)} items, and pairs has {len(features)}: give "
-                "labels.located(ids) with the ids of its rows, or the items as the preprocessor"
-            )
-        if (last := statements.ends.max(initial=-1)) >= len(features):
-            raise ValueError(f"labels are about item {last}, and pairs has {len(features)} items")
-        return features, statements, None
-    if pairs is None and statements.ids is not None:
-        used, known = statements.used(), np.asarray(statements.ids)
-        features = look_up(preprocessor, as_known(known[used], preprocessor), step)
-        places = np.full(len(known) + 1, -1)
+    if pairs is None and preprocessor is not None:
+        known: Any = statements.ids
+        if known is None:
+            known = np.arange(statements.ends.max(initial=-1) + 1)
+        used = statements.used()
+        places = np.full(len(known) + 1, -1)  # the last one is that of no item
         places[used] = np.arange(len(used))
-        named: Any = known[used]
-        return features, replace(statements, ends=places[statements.ends], ids=named), named
-    rows = statements.ends if pairs is None else pairs
-    features, ends, ids = _read_ends(rows, single[:, 1], preprocessor, step)
-    return features, replace(statements, ends=ends, ids=ids), ids
-
-
-def _read_ends(
-    pairs: Any, single: Mask, preprocessor: Any, step: FeatureStep
-) -> tuple[NDArray[Any], Indices, NDArray[Any] | None]:
-    """Read pairs, of which rows about a `single` item have a left end, and −1 for the other."""
-    pairs = np.atleast_1d(pairs)
-    _check_length("labels", len(single), len(pairs))
-    if pairs.ndim > 1 and single.any():
-        pairs = pairs.copy()
-        pairs[single, 1:] = pairs[single, :1]
-    features, ends, ids = read_pairs(pairs, preprocessor, step)
-    ends[single, 1] = -1
-    return features, ends, ids
+        features = look_up(preprocessor, as_known(known[used], preprocessor), step)
+        return (
+            features,
+            replace(statements, ends=places[statements.ends], ids=known[used]),
+            known[used],
+        )
+    single = statements.ends < 0
+    by_row = np.shape(pairs)[:2] == single.shape or statements.ids is not None
+    if preprocessor is not None or (np.ndim(pairs) > 2 and by_row):
+        rows = np.array(pairs)
+        _check_length("labels", len(single), len(rows))
+        rows[single[:, 1], 1:] = rows[single[:, 1], :1]
+        features, ends, ids = read_pairs(rows, preprocessor, step)
+        ends[single] = -1
+        return features, replace(statements, ends=ends, ids=ids), ids
+    features = read_instances("pairs", pairs, None, step)
+    if statements.ids is not None and len(statements.ids) != len(features):
+        raise ValueError(
+            f"labels name {len(statements.ids)} items, and pairs has {len(features)}: give "
+            "labels.located(ids) with the ids of its rows, or the items as the preprocessor"
+        )
+    if (last := statements.ends.max(initial=-1)) >= len(features):
+        raise ValueError(f"labels are about item {last}, and pairs has {len(features)} items")
+    return features, statements, None
 
 
 def with_groups(labels: Any, groups: tuple[Any, Mapping[Any, Any]] | None) -> Any:

@@ -135,13 +135,9 @@ def plot_histogram(probabilities: Any, threshold: float, ax: Axes) -> Axes:
 
 
 def plot_learning(history: Sequence[Mapping[str, float]], ax: Axes) -> Axes:
-    """The risk epoch by epoch, in training and on rows that were held out."""
+    """The risk in training, epoch by epoch."""
     epochs = [row["epoch"] for row in history]
-    ax.plot(epochs, [row["risk"] for row in history], color=BLUE, label="training")
-    held = [row.get("validation_risk", np.nan) for row in history]
-    if np.isfinite(held).all():
-        ax.plot(epochs, held, "--", color=ORANGE, label="held-out rows")
-        ax.legend()
+    ax.plot(epochs, [row["risk"] for row in history], color=BLUE)
     return label_axes(ax, "epoch", "risk", x_unit="passes over the pairs", y_unit="mean loss")
 
 
