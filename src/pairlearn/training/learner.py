@@ -18,6 +18,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
+from torch.optim.adam import adam
 
 from pairlearn.columns import first_rows
 from pairlearn.judgements import Judgements
@@ -127,12 +128,13 @@ class Learner:
 
     def begin_again(self) -> None:
         """Train anew from the current weights, perhaps with another objective."""
-        self.adam = torch.optim.Adam(
-            [p for p in self.module.parameters() if p.requires_grad],
-            lr=self.recipe.learning_rate,
-            weight_decay=self.recipe.weight_decay,
-            fused=self.device.type in ("cpu", "cuda"),
-        )
+        self.rate = self.recipe.learning_rate
+        self.parameters = [p for p in self.module.parameters() if p.requires_grad]
+        self.moments = {
+            "first": [torch.zeros_like(p) for p in self.parameters],
+            "second": [torch.zeros_like(p) for p in self.parameters],
+            "steps": [torch.zeros((), device=self.device) for _ in self.parameters],
+        }
         self.epoch, self.steps_done = 0, 0
         self._risk = torch.zeros((), dtype=self.dtype, device=self.device)  # of the steps done
 
@@ -152,9 +154,9 @@ class Learner:
                 risk = self.objective(
                     left, right, values[0], values[1], share, total=self.ranks.sum, members=members
                 )
-                self.adam.zero_grad()
+                self.module.zero_grad()
                 risk.backward()  # type: ignore[no-untyped-call]
-                self.adam.step()
+                self._step()
                 self._risk += risk.detach()
                 self.steps_done += 1
                 if between is not None and self.steps_done < steps:
@@ -163,6 +165,19 @@ class Learner:
         self._risk.zero_()
         self.epoch, self.steps_done = self.epoch + 1, 0
         return mean
+
+    @torch.no_grad()
+    def _step(self) -> None:
+        """Take a step of Adam; `torch.optim.Adam` imports a compiler first, for a second."""
+        used = [i for i, p in enumerate(self.parameters) if p.grad is not None]
+        first, second, steps = ([each[i] for i in used] for each in self.moments.values())
+        adam(
+            [self.parameters[i] for i in used],
+            [self.parameters[i].grad for i in used],  # type: ignore[misc]
+            first, second, [], steps, fused=self.device.type in ("cpu", "cuda"),
+            lr=self.rate, weight_decay=self.recipe.weight_decay,
+            beta1=0.9, beta2=0.999, eps=1e-8, amsgrad=False, maximize=False,
+        )  # fmt: skip
 
     def _batches(self) -> Iterator[tuple[Tensor, Tensor, Tensor, Tensor | None]]:
         """Ends (2, B), values (2, B), shares and sets of this rank's rows, for each step to do."""
@@ -204,8 +219,8 @@ class Learner:
     def state(self) -> Arrays:
         """The state of training between two steps."""
         arrays = {f"module/{name}": _array(t) for name, t in self.module.state_dict().items()}
-        for index, entries in self.adam.state_dict()["state"].items():
-            arrays |= {f"adam/{index}/{name}": _array(t) for name, t in entries.items()}
+        for name, tensors in self.moments.items():
+            arrays |= {f"adam/{name}/{index}": _array(t) for index, t in enumerate(tensors)}
         arrays["random"] = torch.get_rng_state().numpy()  # dropout draws on it
         if self.device.type == "cuda":
             arrays["random.cuda"] = torch.cuda.get_rng_state(self.device).numpy()
@@ -217,12 +232,9 @@ class Learner:
         """Restore a state of the same training."""
         for name, tensor in self.module.state_dict().items():
             tensor.copy_(torch.from_numpy(state[f"module/{name}"]))
-        moments: dict[int, dict[str, Tensor]] = {}
-        for key in (key for key in state if key.startswith("adam/")):
-            _, index, name = key.split("/")
-            moments.setdefault(int(index), {})[name] = torch.from_numpy(state[key])
-        groups = self.adam.state_dict()["param_groups"]
-        self.adam.load_state_dict({"state": moments, "param_groups": groups})
+        for name, tensors in self.moments.items():
+            for index, tensor in enumerate(tensors):
+                tensor.copy_(torch.from_numpy(state[f"adam/{name}/{index}"]))
         torch.set_rng_state(torch.from_numpy(state["random"]))
         if self.device.type == "cuda":
             torch.cuda.set_rng_state(torch.from_numpy(state["random.cuda"]), self.device)

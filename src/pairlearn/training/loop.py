@@ -274,8 +274,7 @@ class Cosine(Callback):
         """Set the rate of the epoch."""
         fallen = max(0.0, 2 * learner.epoch / self.epochs - 1)
         factor = (1 + math.cos(math.pi * fallen)) / 2
-        for group in learner.adam.param_groups:
-            group["lr"] = factor * learner.recipe.learning_rate
+        learner.rate = factor * learner.recipe.learning_rate
 
 
 class Report(Callback):
