@@ -31,6 +31,7 @@ from pairlearn.risks import Risk, make_risk
 
 ARRAYS = ("mean", "scale", "training_items", "held_items", "held_log_odds")
 
+
 class Section(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     """A part of the JSON."""
 
