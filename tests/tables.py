@@ -37,7 +37,10 @@ def changed(table: Judgements, **columns: Any) -> Judgements:
 
 
 def people_table(*people: str, seed: int = 0, pairs: int = 60) -> Judgements:
-    """Every pair judged by all people, who have a spread of their own; a name is a habit."""
+    """Every pair judged by all people, who have a spread of their own; a name is a habit.
+
+    Who "copied" has the answers of the first.
+    """
     rng = np.random.default_rng(seed)
     labels = PairLabels.from_posteriors(*rng.beta(1, 1, (2, pairs))).to_array()
 
@@ -47,6 +50,8 @@ def people_table(*people: str, seed: int = 0, pairs: int = 60) -> Judgements:
             values = values * [1, -1]
         elif habit == "constant":
             values = np.tile([1.0, 0.0], (pairs, 1))
+        elif habit == "untouched":
+            values[: pairs // 2] = [0.5, 0.0]
         elif habit == "random":
             values = np.stack([rng.random(pairs), rng.uniform(-1, 1, pairs)], 1)
         elif habit == "leaning":
@@ -55,7 +60,11 @@ def people_table(*people: str, seed: int = 0, pairs: int = 60) -> Judgements:
             values = np.round(4 * values) / 4
         return values.clip([0, -1], [1, 1])
 
-    s, c = np.concatenate([answers(habit) for habit in people]).T
+    given = [answers(habit) for habit in people]
+    given = [
+        given[0] if habit == "copied" else own for habit, own in zip(people, given, strict=True)
+    ]
+    s, c = np.concatenate(given).T
     names = np.repeat([f"{habit}{k}" for k, habit in enumerate(people)], pairs)
     left = np.tile(np.arange(pairs), len(people))
     return pair_table(left, left + pairs, s, c, annotator=names)

@@ -37,8 +37,8 @@ def no_differences(r: Any, q: Any, rng: Any) -> Any:
     [
         ((blurred, blurred, exchanged), "reversed-annotator", ("p2",)),
         ((ideal, ideal, blurred), "copied-annotator", ("p1",)),
-        ((blurred, constant), "constant-annotator", ("p1",)),
-        ((blurred, no_differences), "constant-difference", ("p1",)),
+        ((blurred, constant), "constant-answers", ("p1",)),
+        ((blurred, no_differences), "constant-answers", ("p1",)),
         ((blurred, untouched), "untouched", ("p1",)),
         ((blurred, blurred, elsewhere, elsewhere), "rival-annotators", ("p0", "p1", "p2", "p3")),
         ((blurred, exchanged), "rival-annotators", ("p0", "p1")),
@@ -47,15 +47,15 @@ def no_differences(r: Any, q: Any, rng: Any) -> Any:
 def test_each_finding_names_the_people(people: Any, code: str, names: tuple[str, ...]) -> None:
     judged, _scores, _ = crowd(*people)
     (found,) = findings(judged)
-    assert (found.code, found.names) == (code, names)
-    assert all(name in found.sentence for name in names)
+    assert (found.code, found.ids) == (code, names)
+    assert all(name in found.message for name in names)
 
 
 def test_scores_show_who_has_left_and_right_exchanged() -> None:
     judged, scores, _ = crowd(blurred, exchanged, blurred)
     alone = np.arange(len(judged)) % 3 == np.repeat([0, 1, 2], len(judged) // 3)
     assert findings(judged[alone]) == []
-    codes = [(found.code, found.names) for found in findings(judged[alone], scores[alone])]
+    codes = [(found.code, found.ids) for found in findings(judged[alone], scores[alone])]
     assert codes in ([], [("reversed-annotator", ("p1",))])
 
 

@@ -16,7 +16,7 @@ from test_check import codes, find
     [
         (("careful", "careful", "reversed"), "reversed-annotator", ("reversed2",)),
         (("careful", "reversed"), "rival-annotators", ("careful0", "reversed1")),
-        (("careful", "careful", "constant"), "constant-annotator", ("constant2",)),
+        (("careful", "careful", "constant"), "constant-answers", ("constant2",)),
         (("careful", "careful", "random"), "outlying-annotator", ("random2",)),
         (("careful", "careful", "leaning"), "leaning-annotator", ("leaning2",)),
     ],
@@ -36,7 +36,7 @@ def test_careful_people_are_never_named(seed: int) -> None:
 
 def test_one_similarity_for_all_pairs_is_told() -> None:
     report = check(pair_table(range(50), range(50, 100), [0.5] * 50, None))
-    assert "constant-similarity" in codes(report) and "too-unlike" not in codes(report)
+    assert "constant-answers" in codes(report) and "too-unlike" not in codes(report)
 
 
 def test_the_report_describes_people() -> None:

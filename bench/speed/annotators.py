@@ -221,8 +221,6 @@ HONEST = {
     "honest, one": Crowd((ideal,)),
 }
 """Crowds of people who answer as asked."""
-ACCUSING = {"constant-annotator", "untouched", "copied-annotator", "reversed-annotator",
-            "rival-annotators"}  # fmt: skip
 
 
 def honest_crowd(job: tuple[str, int, int]) -> list[str]:
@@ -236,12 +234,10 @@ def honest_crowd(job: tuple[str, int, int]) -> list[str]:
     ends, labels, who = crowd.answers(x, r, rng)
     judged = Judgements.from_pairs(ends, labels, annotator=who)
     z = np.log(r / (1 - r)) + rng.normal(0, 1, len(r))
-    codes = {finding.code for finding in findings(judged, z[ends])} & ACCUSING
+    codes = {finding.code for finding in findings(judged, z[ends])}
     for person in Annotators.learn(judged, z[ends]).people if len(crowd.people) > 1 else ():
-        if person.guesses - 2 * person.guesses_error > 0.15:
-            codes.add("outlying-annotator")
-        if (np.abs(person.leans) > 0.05 + 2 * person.lean_same_error).any():
-            codes.add("leaning-annotator")
+        codes |= {"outlying-annotator"} if person.outlying else set()
+        codes |= {"leaning-annotator"} if person.leaning else set()
     return sorted(codes)
 
 

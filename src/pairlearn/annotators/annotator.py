@@ -29,6 +29,9 @@ SAME = ("says “same” {lean} too much", "says “different” {lean} too much
 RIGHT = ("favours the right one by {lean}", "favours the left one by {lean}")
 NOTHING_ELSE = 0.999
 """Share of guesses of who gives one answer to everything; 1 would leave no weight at all."""
+MANY_GUESSES, LEAN = 0.15, 0.05
+"""Share of guesses, and lean, that are reported if they are significant: none is in 108 honest
+crowds of `bench/speed/annotators.py --honest`."""
 UNRELATED = 0.8
 """Share of guesses from which on the answers say next to nothing about the pairs: a precision of
 1/16 of that of honest ones (`Annotators.correct`)."""
@@ -114,6 +117,17 @@ class Annotator:
         return self.guesses < UNRELATED
 
     @property
+    def outlying(self) -> bool:
+        """Whether surely many answers are guesses."""
+        return self.guesses - 2 * self.guesses_error > MANY_GUESSES
+
+    @property
+    def leaning(self) -> bool:
+        """Whether answers that tell something surely lean."""
+        errors = np.array([self.lean_same_error, self.lean_right_error])
+        return self.informative and bool((np.abs(self.leans) > LEAN + 2 * errors).any())
+
+    @property
     def leans(self) -> Floats:
         """Leans of similarities and of differences."""
         return np.array([self.lean_same, self.lean_right])
@@ -136,10 +150,6 @@ class Annotator:
         steps = [np.diff(levels).mean() if len(levels) > 1 else 0.0 for levels in self.levels]
         return self.spreads**2 + np.square(steps) / 12
 
-    def density(self, values: Floats) -> Floats:
-        """Density (n, cells) of answers (n, 2) that are no guesses; probabilities of levels."""
-        return np.exp(self.logs(values, self.leans))
-
     def anything(self, values: Floats) -> Floats:
         """Density (n,) of answers at random on the scales."""
         if self.scale == "hard":
@@ -151,7 +161,10 @@ class Annotator:
         return np.asarray(np.where(np.isnan(values), 1, 1 / np.array(sizes, np.float64)).prod(1))
 
     def logs(self, values: Floats, leans: Floats) -> Floats:
-        """Log-densities (n, cells) of answers that are no guesses, with these leans."""
+        """Log-densities (n, cells) of answers (n, 2) that are no guesses, with these leans.
+
+        Of levels and hard answers they are log-probabilities.
+        """
         if self.scale == "hard":
             return self._table(0, leans, self.spreads)[:, self._code(0, values)].T
         logs = np.zeros((len(values), len(HONEST)))

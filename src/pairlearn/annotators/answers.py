@@ -1,91 +1,74 @@
-"""Similarities and differences, grouped by annotator and by pair."""
+"""Similarities and differences, grouped by annotator and by question."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from pairlearn.columns import Floats, Indices, Mask, whole_number
+from pairlearn.columns import Floats, Indices, Mask
 from pairlearn.judgements import Judgements
-from pairlearn.judgements.answer_scale import RANGES, scale_of
-
-LISTED = 5
-"""Names that a sentence lists; more would not be read."""
-SLACK = 0.02
-"""Distance from the feasible region that counts as rounding by hand: two answers that are each off
-by 0.01."""
 
 
-def named(annotator: Any) -> NDArray[np.str_]:
-    """Names of annotators as text, "" where missing."""
-    names = np.asarray(annotator)
-    if names.dtype.kind in "Of":
-        names = np.array([str(whole_number(name)) for name in names])
-    return names.astype(np.str_)
+def numbered(keys: Indices) -> tuple[Indices, Indices]:
+    """First rows of the different keys (n, k), and for each row which one it has.
 
-
-def listed(parts: Sequence[str]) -> str:
-    """Some parts of a sentence, the first five if there are more.
-
-    >>> listed(["ann", "bob", "cy"])
-    'ann, bob and cy'
+    >>> [found.tolist() for found in numbered(np.array([[3, 4], [1, 2], [3, 4]]))]
+    [[0, 1], [0, 1, 0]]
     """
-    more = [f"{len(parts) - LISTED} others"] if len(parts) > LISTED else []
-    *first, last = [*parts[:LISTED], *more]
-    return " and ".join([", ".join(first), last] if first else [last])
+    _, first, number = np.unique(keys, axis=0, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    return first[order], np.argsort(order)[number.ravel()]
+
+
+def modelled(judged: Judgements) -> Mask:
+    """Mask of the rows that the model is about: similarities and differences.
+
+    With several classes they name a set of them. "The same class at all" is about no set, and is
+    taken as it is.
+    """
+    several = judged.classes is not None
+    return judged.soft & (judged.sets != "") if several else judged.soft
 
 
 @dataclass(frozen=True)
 class Answers:
-    """Similarities and differences, each with its annotator and its pair.
+    """Similarities and differences, each with its annotator and the question that it answers.
 
-    For each answer, ``pair`` (n,) is the index of the pair, in whichever order it was shown;
-    ``who`` (n,) the index in ``names`` (one "" if a table has none); ``values`` (n, 2) similarity
-    and difference, NaN where not given. Differences refer to the order of ``ends`` (P, 2), and
-    ``rows`` (P,) is the row of the table that each pair and its order were taken from. ``weight``
-    (P,) is the mean weight of the rows of each pair.
+    A question is a pair, in whichever order it was shown, and the set of classes that it is about.
+    ``pair`` (n,) is the index of the question of each answer, ``who`` (n,) that of the annotator in
+    ``names`` (one "" if a table has none), and ``values`` (n, 2) are similarity and difference, NaN
+    where not given. ``rows`` (P,) is the row of the table that each question and the order of its
+    items were taken from.
     """
 
     pair: Indices
     who: Indices
     values: Floats
     names: tuple[str, ...]
-    ends: Indices
     rows: Indices
-    weight: Floats
 
     @classmethod
     def of(cls, judged: Judgements) -> Answers:
-        """Answers of a table, without statements of other kinds."""
-        soft = np.flatnonzero(judged.soft)
-        table = judged[soft]
-        given = [table.has("similarity"), table.has("difference")]
-        values = np.where(np.stack(given, 1), table.values, np.nan)
-        _, first, pair = np.unique(
-            np.sort(table.ends, axis=1), axis=0, return_index=True, return_inverse=True
-        )
-        # Pairs are in the order, and the direction, of their first row.
-        order = np.argsort(first)
-        pair, ends = np.argsort(order)[pair.ravel()], table.ends[first[order]]
-        values[table.ends[:, 0] != ends[pair, 0], 1] *= -1
-        annotator = np.full(len(table), "") if table.annotator is None else named(table.annotator)
+        """Answers of a table, without other statements."""
+        rows = np.flatnonzero(modelled(judged))
+        table = judged[rows]
+        sets = np.unique(table.sets, return_inverse=True)[1]
+        first, pair = numbered(np.column_stack([np.sort(table.ends, axis=1), sets]))
+        values = table.answers()
+        values[table.ends[:, 0] != table.ends[first[pair], 0], 1] *= -1
+        annotator = np.full(len(table), "") if table.annotator is None else table.annotator
         names, who = np.unique(annotator, return_inverse=True)
-        count = np.bincount(pair, minlength=len(ends)).clip(1)
-        weight = np.bincount(pair, table.weight, minlength=len(ends)) / count
-        rows = soft[first[order]]
-        return cls(pair, who.ravel(), values, tuple(map(str, names)), ends, rows, weight)
+        return cls(pair, who.ravel(), values, tuple(map(str, names)), rows[first])
 
     def __len__(self) -> int:
         return len(self.pair)
 
     def part(self, pairs: Indices) -> Answers:
-        """Answers to some of the pairs."""
-        place = np.full(len(self.ends), -1)
+        """Answers to some of the questions."""
+        place = np.full(len(self.rows), -1)
         place[pairs] = np.arange(len(pairs))
         kept = place[self.pair] >= 0
         return replace(
@@ -93,9 +76,7 @@ class Answers:
             pair=place[self.pair[kept]],
             who=self.who[kept],
             values=self.values[kept],
-            ends=self.ends[pairs],
             rows=self.rows[pairs],
-            weight=self.weight[pairs],
         )
 
     @cached_property
@@ -104,28 +85,11 @@ class Answers:
         return [np.flatnonzero(self.who == number) for number in range(len(self.names))]
 
     def by_pair(self, annotator: int) -> Floats:
-        """Answers (P, 2) of one annotator to each pair, the last one of several; NaN if none."""
-        values = np.full((len(self.ends), 2), np.nan)
+        """Answers (P, 2) of one annotator, the last one of several; NaN if none."""
+        values = np.full((len(self.rows), 2), np.nan)
         values[self.pair[self.each[annotator]]] = self.values[self.each[annotator]]
         return values
 
-    def of_rows(self, judged: Judgements, scores: Floats) -> Floats:
-        """Scores (n, 2) of both items of each row of the table, from those of pairs (P, 2)."""
-        soft, values = judged.soft, np.full((len(judged), 2), np.nan)
-        own, turned = scores[self.pair], judged.ends[soft, 0] != self.ends[self.pair, 0]
-        values[soft] = np.where(turned[:, None], own[:, ::-1], own)
-        return values
-
-    def feasible(self) -> Mask:
-        """Whether two posteriors give each answer, rounded to the scale of its annotator."""
-        feasible = np.ones(len(self), bool)
-        for rows in self.each:
-            s, c = self.values[rows].T
-            feasible[rows] = scale_of(s, c).admits(s, c, SLACK)
-        return feasible
-
-    @property
-    def beyond(self) -> bool:
-        """Whether answers lie outside the scales, as no person answers: noise was added."""
-        low, high = np.transpose(RANGES)
-        return bool(((self.values < low) | (self.values > high)).any())
+    def scores(self, log_odds: Any) -> Floats | None:
+        """Log-odds (P, 2) of both items of each question, from those of the rows of the table."""
+        return None if log_odds is None else np.asarray(log_odds, np.float64)[self.rows]

@@ -33,19 +33,28 @@ all people share is not identified, nor exchanged classes, nor an error that fol
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
-from typing import Any, Self
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from pairlearn.annotators.annotator import Annotator
-from pairlearn.annotators.answers import Answers, listed
+from pairlearn.annotators.answers import Answers, modelled
+from pairlearn.annotators.findings import NAMED
 from pairlearn.annotators.grid import CELL, HONEST, POSTERIORS, SIZE, cells, spread_out
 from pairlearn.columns import Floats, Indices
+from pairlearn.io.cells import list_names
 from pairlearn.judgements import Judgements
-from pairlearn.judgements.answer_scale import RANGES
+from pairlearn.judgements.answer_scale import RANGES, scale_of
 
+LEAST = 20
+"""Questions that learning needs: with fewer a share of guesses is known to no better than ±0.2."""
+ONE_OF_SEVERAL = 10
+"""Answers from which on a person counts as one of several."""
+INFEASIBLE, SLACK = 0.02, 0.02
+"""Share of answers that no posteriors give from which on a single annotator is learnt: those of an
+ideal one have none, and those of one in fifty at random more. And the distance from the feasible
+region that counts as rounding by hand: two answers that are each off by 0.01."""
 BINS = 10
 """Tenths of the log-odds, each with a distribution of posteriors of its own."""
 PAIRS = 1000
@@ -65,6 +74,18 @@ a symmetric start both classes would stay equally frequent."""
 CONCENTRATION = 6.0
 """Of posteriors around believed log-odds, to start from: those of a decent model."""
 TINY = np.finfo(np.float64).tiny
+
+
+class Corrected(NamedTuple):
+    """Statements without guesses and leans, and what is left of the spread of people.
+
+    ``noise`` (n,) is the variance of the difference of each statement around the honest one, None
+    where nothing was learnt. The mean square of differences exceeds that of posteriors by it
+    (`pairlearn.evaluation.readings`).
+    """
+
+    judged: Judgements
+    noise: Floats | None
 
 
 @dataclass(frozen=True)
@@ -89,12 +110,33 @@ class Annotators:
     >>> annotators = Annotators.learn(judged)
     >>> round(annotators.people[0].lean_right, 1)
     -0.2
-    >>> corrected = annotators.correct(judged)
+    >>> corrected = annotators.correct(judged).judged
     >>> bool(np.abs(corrected.v - honest.difference).mean() < 0.03)
     True
     """
 
     people: tuple[Annotator, ...] = ()
+
+    @classmethod
+    def needed(cls, judged: Judgements) -> bool:
+        """Whether annotators should not be taken as ideal.
+
+        They should not where several people answer, or where no two posteriors give the answers:
+        leans and guesses make such answers (`bench/speed/annotators.py`). They should where noise
+        was added to the answers, as values beyond the scales show, which training corrects for if
+        its mean is zero, and where most rows have one of the two answers: that hardly tells a lean
+        from the truth.
+        """
+        answers, (low, high) = Answers.of(judged), np.transpose(RANGES)
+        values = answers.values
+        beyond = ((values < low) | (values > high)).any()
+        if not len(answers) or beyond or np.isnan(values).any(1).mean() > 0.5:
+            return False
+        if sum(len(rows) >= ONE_OF_SEVERAL for rows in answers.each) > 1:
+            return True
+        own = [values[rows].T for rows in answers.each]
+        feasible = sum(scale_of(s, c).admits(s, c, SLACK).sum() for s, c in own)
+        return bool(1 - feasible / len(answers) > INFEASIBLE)
 
     @classmethod
     def learn(cls, judged: Judgements, log_odds: Any = None, *, seed: int = 0) -> Self:
@@ -103,63 +145,64 @@ class Annotators:
         Parameters
         ----------
         judged : Judgements
-            Similarities and differences; other kinds are left aside.
+            Similarities and differences; other kinds are left aside. With several classes each is
+            about a set of them.
         log_odds : array of shape (n, 2), optional
-            Of the two items of each row, by a model that was not trained on the pair; NaN for
-            rows of other kinds.
+            Of the two items of each row, that they are in the set that it is about, by a model that
+            was not trained on the pair; NaN for rows of other kinds.
         seed : int
             Seed of the pairs that are used of a large table.
         """
         answers = Answers.of(judged)
-        if not len(answers):
+        if len(answers.rows) < LEAST:
             return cls()
-        chosen = np.sort(np.random.default_rng(seed).permutation(len(answers.ends))[:PAIRS])
-        counts = [len(rows) for rows in answers.each]
         start = tuple(
             Annotator.start(name, answers.values[rows])
             for name, rows in zip(answers.names, answers.each, strict=True)
         )
-        answers = answers.part(chosen)
-        scores = None if log_odds is None else np.asarray(log_odds, np.float64)[answers.rows]
-        anywhere = _Fit.anywhere(start, scores)
+        order = np.random.default_rng(seed).permutation(len(answers.rows))
+        answers = answers.part(np.sort(order[:PAIRS]))
+        anywhere = _Fit.anywhere(start, answers.scores(log_odds))
         best = anywhere.climb(answers, upright=WARM_UP)
-        if scores is not None:
-            believed = anywhere.believing(scores).climb(answers)
+        if anywhere.scores is not None:
+            believed = anywhere.believing(anywhere.scores).climb(answers)
             best = max(best, believed, key=lambda fit: fit.worth)
-        people = zip(best.with_errors(answers), counts, strict=True)
-        return cls(tuple(replace(person, answers=count) for person, count in people))
+        return cls(best.with_errors(answers))
 
-    def correct(self, judged: Judgements, log_odds: Any = None) -> Judgements:
-        """One statement for each pair without guesses and leans, and other kinds as they are.
+    def correct(self, judged: Judgements, log_odds: Any = None) -> Corrected:
+        """One statement for each question without guesses and leans, and other kinds as they are.
 
         Answers count by their precision and by the probability that they are no guess. The weight
-        of a pair is the share of their precision in the whole, to which the distribution of honest
-        answers adds its own. With log-odds, as in `learn`, the answer that they let expect counts
-        as one more: the least error, to train with. Without them it does not, and the mean of
-        remaining guesses is subtracted: right on average, to measure with. People who are not in
-        `people` are believed.
+        of a statement is the share of their precision in the whole, to which the distribution of
+        honest answers adds its own. With log-odds, as in `learn`, the answer that they let expect
+        counts as one more: the least error, to train with. Without them it does not, and the mean
+        of remaining guesses is subtracted: right on average, to measure with. People who are not in
+        `people` are believed; answers without a name are those of the only annotator there is.
         """
-        if not self.people:
-            return judged
-        answers = self._named(Answers.of(judged))
-        if not len(answers):
-            return judged
-        scores = None if log_odds is None else np.asarray(log_odds, np.float64)[answers.rows]
+        answers = Answers.of(judged)
+        if not self.people or not len(answers):
+            return Corrected(judged, None)
         people = tuple(
             self._person(name, answers.values[rows])
             for name, rows in zip(answers.names, answers.each, strict=True)
         )
-        count = len(answers.ends)
+        count, scores = len(answers.rows), answers.scores(log_odds)
         some = np.linspace(0, count - 1, min(PAIRS, count)).astype(np.int64)
         fit = _Fit.anywhere(people, scores)
-        if scores is not None:
-            fit = replace(fit, scores=scores[some])
+        fit = replace(fit, scores=None if scores is None else scores[some])
         fit = fit.climb(answers.part(some), learning=False)
-        values, weight = _combined(fit, answers, scores)
+        values, weight, noise = _combined(fit, answers, scores)
         columns = {"similarity": values[:, 0], "difference": values[:, 1]}
-        pairs = Judgements.from_columns(answers.ends, columns, answers.weight * weight)
-        others = replace(judged[~judged.soft], annotator=None)
-        return Judgements.concatenate([pairs, others]) if len(others) else pairs
+        own, asked = modelled(judged), judged[answers.rows]
+        rows = np.bincount(answers.pair, judged.weight[own]) / np.bincount(answers.pair)
+        corrected = Judgements.from_columns(
+            asked.ends, columns, rows * weight, about=asked.about, q=asked.q
+        )
+        corrected = replace(corrected, classes=judged.classes)
+        others = replace(judged[~own], annotator=None)
+        if len(others):
+            corrected = Judgements.concatenate([corrected, others])
+        return Corrected(corrected, np.append(noise, np.zeros(len(others))))
 
     def describe(self, name: str) -> str:
         """How one annotator answers, as a sentence."""
@@ -170,56 +213,19 @@ class Annotators:
         """The annotator of a name, if there is one."""
         return next((person for person in self.people if person.name == name), None)
 
-    @property
-    def noise(self) -> tuple[float, float]:
-        """Mean variance of similarities and differences around the honest ones, without guesses.
-
-        It is what the variance of the answers exceeds that of the posteriors by; (0, 0) if nothing
-        was learnt.
-        """
-        weights = [person.answers * (1 - person.guesses) for person in self.people]
-        if not sum(weights):
-            return 0.0, 0.0
-        same, right = np.average([p.noise for p in self.people], axis=0, weights=weights)
-        return float(same), float(right)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, for model folders."""
-        return {"people": [asdict(person) for person in self.people]}
-
-    @classmethod
-    def from_dict(cls, plain: Mapping[str, Any]) -> Self:
-        """Read what `to_dict` made; levels may be lists.
-
-        >>> annotators = Annotators((Annotator("ann", 40, lean_same=0.1),))
-        >>> Annotators.from_dict(annotators.to_dict()) == annotators
-        True
-        """
-        people = []
-        for row in plain["people"]:
-            same, right = row["levels"]
-            people.append(Annotator(**{**row, "levels": (tuple(same), tuple(right))}))
-        return cls(tuple(people))
-
-    def _named(self, answers: Answers) -> Answers:
-        """Answers without a name are those of the only annotator there is."""
-        known = {person.name for person in self.people}
-        if "" not in answers.names or "" in known:
-            return answers
-        if len(known) > 1:
-            raise ValueError(
-                f"the answers do not say whose they are, and the model learnt how {len(known)} "
-                f"annotators answer ({listed(sorted(known))}): add their names, as the column "
-                "annotator of a file or as annotator= of the method, or fit with "
-                "annotators='ideal' to take all answers as they are"
-            )
-        names = tuple(name or next(iter(known)) for name in answers.names)
-        unique, who = np.unique(names, return_inverse=True)
-        return replace(answers, names=tuple(map(str, unique)), who=who.ravel()[answers.who])
-
     def _person(self, name: str, values: Floats) -> Annotator:
         """The annotator of a name; one who is believed, if unknown or on another scale."""
         person, start = self.find(name), Annotator.start(name, values)
+        if not name and person is None:
+            if len(self.people) > 1:
+                names = [known.name for known in self.people]
+                raise ValueError(
+                    "the answers do not say whose they are, and the model learnt how "
+                    f"{len(names)} annotators answer ({list_names(names, NAMED)}): add their "
+                    "names, as the column annotator of a file or as annotator= of the method, or "
+                    "fit with annotators='ideal' to take all answers as they are"
+                )
+            person = self.people[0]
         if person is None or person.scale not in ("soft", start.scale):
             return replace(start, guesses=0.0, borrowed=0.0, spread_same=0.0, spread_right=0.0)
         return person
@@ -272,7 +278,7 @@ class _Fit:
 
     def expect(self, answers: Answers, scores: Floats | None) -> _Expected:
         """The E-step."""
-        count, size = len(answers.ends), len(self.posteriors)
+        count, size = len(answers.rows), len(self.posteriors)
         bins = np.zeros((count, 2), np.int64)
         if scores is not None:
             bins = np.digitize(scores, self.edges)
@@ -282,7 +288,8 @@ class _Fit:
         logs = np.log(every.take(both, 0).clip(TINY))
         shares, borrowed = [], np.zeros(len(answers))
         for person, rows in zip(self.people, answers.each, strict=True):
-            density, elsewhere = person.density(answers.values[rows]), cells(overall, overall)[0]
+            density = np.exp(person.logs(answers.values[rows], person.leans))
+            elsewhere = cells(overall, overall)[0]
             if scores is not None and len(self.people) > 1:
                 # Answers to other pairs are distributed as their own answers are.
                 total = (density @ elsewhere).clip(TINY)
@@ -360,7 +367,7 @@ class _Fit:
         of n answers has the error of a standard deviation.
         """
         state, people = self.expect(answers, self.scores), len(self.people)
-        scores = np.zeros((len(answers.ends), 3 * people + SIZE))
+        scores = np.zeros((len(answers.rows), 3 * people + SIZE))
         for k, (person, rows) in enumerate(zip(self.people, answers.each, strict=True)):
             share, sure = np.clip(person.guesses, 1e-4, 1 - 1e-4), state.sure[rows]
             own = np.empty((len(rows), 3))
@@ -405,9 +412,9 @@ def _sums(at: Indices, rows: Floats, count: int) -> Floats:
     return np.asarray(places @ rows)
 
 
-def _combined(fit: _Fit, answers: Answers, scores: Floats | None) -> tuple[Floats, Floats]:
-    """One answer (P, 2) for each pair, NaN where nothing was said, and its weight (P,)."""
-    count = len(answers.ends)
+def _combined(fit: _Fit, answers: Answers, scores: Floats | None) -> tuple[Floats, Floats, Floats]:
+    """One answer (P, 2) to each question, NaN where nothing was said, its weight and its noise."""
+    count = len(answers.rows)
     sure, mean = np.zeros(len(answers)), np.zeros((count, 2))
     prior, variance = np.zeros((2, count, 2))
     for first in range(0, count, BLOCK):
@@ -430,8 +437,11 @@ def _combined(fit: _Fit, answers: Answers, scores: Floats | None) -> tuple[Float
             honest[rows] = (honest[rows] - share * guess) / (1 - share)
     doubted = ((1 - sure) / sure.clip(1e-9))[:, None] * variance[answers.pair]
     precision = ~np.isnan(answers.values) / (noise + doubted)
-    total, summed = (_sums(answers.pair, x, count) for x in (precision, precision * honest))
+    total, summed, spread = (
+        _sums(answers.pair, x, count) for x in (precision, precision * honest, precision**2 * noise)
+    )
     weight = (1 - 1 / (1 + variance * total)).max(1)
+    left = np.where(total > 0, spread / np.where(total > 0, total, 1) ** 2, np.nan)[:, 1]
     if scores is not None:
         summed, total = summed + prior / variance, np.where(total > 0, total + 1 / variance, 0)
-    return np.where(total > 0, summed / np.where(total > 0, total, 1), np.nan), weight
+    return np.where(total > 0, summed / np.where(total > 0, total, 1), np.nan), weight, left

@@ -9,12 +9,12 @@ True
 from pairlearn.check.checking import check as check
 from pairlearn.check.checks import CHECKS as CHECKS
 from pairlearn.check.checks import Check as Check
-from pairlearn.check.findings import CheckReport as CheckReport
-from pairlearn.check.findings import Finding as Finding
-from pairlearn.check.findings import Severity as Severity
-from pairlearn.check.findings import Summary as Summary
 from pairlearn.check.plane import plot_plane as plot_plane
 from pairlearn.check.planning import Errors as Errors
 from pairlearn.check.planning import PairPlan as PairPlan
 from pairlearn.check.planning import annotator_strength as annotator_strength
 from pairlearn.check.planning import plan as plan
+from pairlearn.check.summary import CheckReport as CheckReport
+from pairlearn.check.summary import Summary as Summary
+from pairlearn.finding import Finding as Finding
+from pairlearn.finding import Severity as Severity

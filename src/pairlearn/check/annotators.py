@@ -4,37 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pairlearn.annotators import findings
-from pairlearn.annotators.answers import listed
-from pairlearn.check.checks import SHOWN, Check
-from pairlearn.check.findings import Finding
+from pairlearn.annotators import SENTENCES
+from pairlearn.check.checks import CHECKS, Check
 from pairlearn.check.view import TableView
 from pairlearn.evaluation.ranking import against_classes
+from pairlearn.finding import Finding
 from pairlearn.judgements import Judgements
 
 UNRELIABLE = {"outlying-annotator", "leaning-annotator", "rival-annotators"}
 """Findings that cast doubt on the similarities."""
-MANY_GUESSES, LEAN = 0.15, 0.05
-"""Share of guesses, and lean, that are reported if they are significant: none is in 108 honest
-crowds of `bench/speed/annotators.py --honest`."""
 
 
 class AnnotatorCheck(Check):
     """A check of answers that are on their scales."""
 
 
-class AnnotatorHabits(AnnotatorCheck):
-    """{words}."""  # of each finding of `pairlearn.annotators`, which has a code of its own
+class Habit(AnnotatorCheck):
+    """What the model of annotators does not contain: one of `pairlearn.annotators.findings`."""
 
-    code, severity = "annotator-habits", "warning"
+    severity = "warning"
+
+    def __init__(self, code: str) -> None:
+        self.code, self.sentence = code, SENTENCES[code]  # type: ignore[misc]
 
     def look(self, view: TableView) -> Iterator[Finding]:
-        for found in findings(view.judgements):
-            named = tuple(filter(None, found.names))
-            values = {"words": found.sentence} | found.numbers
-            yield Finding(
-                "warning", found.code, self.sentence, len(named), (), named[:SHOWN], values
-            )
+        yield from (found for found in view.habits if found.code == self.code)
+
+
+CHECKS |= {code: Habit(code) for code in SENTENCES}
 
 
 class Levels(AnnotatorCheck):
@@ -82,39 +79,27 @@ class _People(AnnotatorCheck):
     def look(self, view: TableView) -> Iterator[Finding]:
         if named := self.names(view):
             words = "; ".join(f"{name}: {view.people.describe(name)}" for name in named)
-            yield self.found((), named, names=listed(named), words=words)
+            yield self.found((), named, words=words)
 
 
 class OutlyingAnnotator(_People):
-    """Many answers of {names} do not fit the pairs. {words}. fit gives them less weight or none;
-    talk to them, or leave them out.
+    """Many answers do not fit the pairs. {words}. fit gives them less weight or none; talk to these
+    people, or leave them out.
     """
 
     code, severity = "outlying-annotator", "warning"
 
     def names(self, view: TableView) -> list[str]:
-        return [
-            p.name for p in view.people.people if p.guesses - 2 * p.guesses_error > MANY_GUESSES
-        ]
+        return [person.name for person in view.people.people if person.outlying]
 
 
 class LeaningAnnotator(_People):
-    """A habit shifts the answers of {names}. {words}. fit removes it; ask how the question was
-    understood.
-    """
+    """A habit shifts answers. {words}. fit removes it; ask how the question was understood."""
 
     code, severity = "leaning-annotator", "warning"
 
     def names(self, view: TableView) -> list[str]:
-        return [
-            p.name
-            for p in view.people.people
-            if p.informative
-            and (
-                abs(p.lean_same) > LEAN + 2 * p.lean_same_error
-                or abs(p.lean_right) > LEAN + 2 * p.lean_right_error
-            )
-        ]
+        return [person.name for person in view.people.people if person.leaning]
 
 
 class ContradictedClasses(AnnotatorCheck):

@@ -10,7 +10,7 @@ import numpy as np
 
 from pairlearn.check.annotators import UNRELIABLE, AnnotatorCheck
 from pairlearn.check.checks import CHECKS
-from pairlearn.check.findings import SEVERITIES, CheckReport, Summary
+from pairlearn.check.summary import SEVERITIES, CheckReport, Summary
 from pairlearn.check.view import Majority, TableView
 from pairlearn.columns import check_share
 from pairlearn.judgements import Judgements

@@ -13,10 +13,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pairlearn.check.findings import Finding, Severity
 from pairlearn.check.view import CLEAR, LARGE, LEAST, TableView, clear, distances
 from pairlearn.columns import Floats, Indices, similar_id
 from pairlearn.dependence import Dependence
+from pairlearn.finding import Finding, Severity
 from pairlearn.io.cells import list_names
 from pairlearn.judgements import kinds
 from pairlearn.judgements.identification import needs_priors, not_told_apart

@@ -10,10 +10,11 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.annotators import Annotators
+from pairlearn.annotators import Annotators, findings
 from pairlearn.columns import Floats, Indices, Mask, find_rows
 from pairlearn.dependence import Dependence
 from pairlearn.evaluation.ends import correlated_ends
+from pairlearn.finding import Finding
 from pairlearn.io import ItemTable
 from pairlearn.judgements import Judgements, kinds
 from pairlearn.judgements.answer_scale import AnswerScale, scale_of
@@ -209,6 +210,11 @@ class TableView:
     def people(self) -> Annotators:
         """How each annotator answers, learnt from the answers alone, if there are several."""
         return Annotators.learn(self.judgements) if len(self.annotators) > 1 else Annotators()
+
+    @cached_property
+    def habits(self) -> list[Finding]:
+        """What the model of annotators does not contain."""
+        return findings(self.judgements)
 
     @cached_property
     def labels(self) -> PairLabels:

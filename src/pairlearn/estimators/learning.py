@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from scipy.special import logit
+from scipy.special import expit, logit
 
-from pairlearn.annotators import AnnotatorFinding, Annotators, findings
-from pairlearn.annotators.answers import Answers
+from pairlearn.annotators import Annotators, findings
+from pairlearn.annotators.answers import numbered
 from pairlearn.columns import Floats
 from pairlearn.estimators.completion import complete_and_fit
 from pairlearn.estimators.fitted import Fitted, Scorer
@@ -48,7 +48,9 @@ from pairlearn.estimators.parameters import (
 )
 from pairlearn.estimators.splits import held_out_rows
 from pairlearn.estimators.table import Table
+from pairlearn.finding import Finding
 from pairlearn.judgements import Judgements
+from pairlearn.judgements.kinds.base import TINY
 from pairlearn.training import Checkpoint
 from pairlearn.training.learner import Recipe
 from pairlearn.training.loop import Callback, Report, Until, is_guided, refuse_divergence
@@ -68,15 +70,10 @@ SHARE = 0.2
 """Share of the epochs that networks of a fold train for: more would memorise their pairs."""
 SCORER = "mlp-small"
 """Network of the folds that annotators are learnt with: as good there, at a third of the time."""
-LEAST_ANSWERED = 20
-"""Pairs that learning about annotators needs."""
 SCORER_FOLDS = 3
 """Folds that annotators are learnt with: four trainings with the last one."""
 FEW_ANSWERS = 10
-"""Answers from which on a person counts as one of several annotators, and a model is chosen."""
-INFEASIBLE = 0.02
-"""Share of answers that no posteriors give from which on a single annotator is learnt: the answers
-of an ideal one have none, and those of one in fifty at random more."""
+"""Differences from which on a model is chosen."""
 TRIAL_SHARE = 0.2
 """Share of hard answers that the trial holds out, as `fit_and_measure` does."""
 EARLIEST = 1 / 6
@@ -301,78 +298,59 @@ def linear_agreement(gaps: Floats, difference: Floats, weight: Floats) -> float:
 class AnnotatorsWarning(UserWarning):
     """A finding about annotators, which changes nothing in the fit."""
 
-    def __init__(self, finding: AnnotatorFinding) -> None:
+    def __init__(self, finding: Finding) -> None:
         self.finding = finding
-        super().__init__(finding.sentence)
+        super().__init__(finding.message)
 
 
 def learn_annotators(
     settings: PairClassifier, table: Table, model: Any
 ) -> tuple[Table, Annotators]:
-    """A table with one corrected statement per pair, and how each annotator answers.
+    """A table with one corrected statement per question, and how each annotator answers.
 
     Where annotators are taken as ideal, there are no people, and no answer is corrected: where the
-    settings say so, and with "auto" where the table gives no `reason_to_learn`. Otherwise the
-    annotators are learnt from the answers alone, models of parts of the corrected pairs give
-    log-odds of the others, and the annotators are learnt with these.
+    settings say so, and with "auto" where learning is not `needed`. Otherwise the annotators are
+    learnt from the answers alone, models of parts of the corrected pairs give log-odds of the
+    others, and the annotators are learnt with these.
     """
-    if table.judged.classes is not None and settings.annotators == "learn":
-        raise ValueError(
-            f"annotators are learnt with two classes, and there are {len(table.judged.classes)}: "
-            "leave out annotators='learn'"
-        )
-    if settings.annotators == "ideal" or table.judged.classes is not None:
-        return table, Annotators()
-    judged, answers = table.judged, Answers.of(table.judged)
-    wanted = settings.annotators == "learn" or reason_to_learn(answers)
-    if len(answers.ends) < LEAST_ANSWERED or not wanted:
-        _warn(findings(judged))
-        return table, Annotators()
-    first = Annotators.learn(judged, seed=table.seed)
-    corrected = replace(table, judged=first.correct(judged))
-    log_odds = answers.of_rows(
-        judged, _scores_of_folds(settings, corrected, model, len(answers.ends))
-    )
-    annotators = Annotators.learn(judged, log_odds, seed=table.seed)
-    _warn(findings(judged, log_odds))
-    return replace(table, judged=annotators.correct(judged, log_odds)), annotators
+    judged, annotators, log_odds = table.judged, Annotators(), None
+    if settings.annotators == "ideal":
+        return table, annotators
+    if settings.annotators == "learn" or Annotators.needed(judged):
+        annotators = Annotators.learn(judged, seed=table.seed)
+    if annotators.people:
+        corrected = replace(table, judged=annotators.correct(judged).judged)
+        log_odds = _scores_of_folds(settings, corrected, judged, model)
+        annotators = Annotators.learn(judged, log_odds, seed=table.seed)
+    for finding in findings(judged, log_odds):
+        warnings.warn(AnnotatorsWarning(finding), stacklevel=5)
+    return replace(table, judged=annotators.correct(judged, log_odds).judged), annotators
 
 
-def reason_to_learn(answers: Answers) -> str | None:
-    """Why annotators should not be taken as ideal, if there is a reason.
+def _scores_of_folds(
+    settings: PairClassifier, corrected: Table, judged: Judgements, model: Any
+) -> Floats:
+    """Log-odds (n, 2) of both items of each row, by models that did not see the pair.
 
-    There is one where several people answer, or where no two posteriors give the answers: leans and
-    guesses make such answers (`bench/speed/annotators.py`). There is none where noise was added to
-    the answers, which training corrects for if its mean is zero, nor where most rows have one of
-    the two answers: that hardly tells a lean from the truth.
+    With several classes they are those of the set that the row is about. The models are trained on
+    the corrected statements; those about single items are in all trainings.
     """
-    if not len(answers) or np.isnan(answers.values).any(1).mean() > 0.5 or answers.beyond:
-        return None
-    if sum(len(rows) >= FEW_ANSWERS for rows in answers.each) > 1:
-        return f"{len(answers.names)} annotators"
-    off = 1 - float(answers.feasible().mean())
-    if off > INFEASIBLE:
-        return f"no two posteriors give {off:.0%} of the answers"
-    return None
-
-
-def _warn(found: Sequence[AnnotatorFinding]) -> None:
-    for finding in found:
-        warnings.warn(AnnotatorsWarning(finding), stacklevel=6)
-
-
-def _scores_of_folds(settings: PairClassifier, table: Table, model: Any, pairs: int) -> Floats:
-    """Log-odds (P, 2) of the pairs, the first statements, by models that did not see them."""
-    features, seed = table.features, table.seed
-    rows = table.rows(options_of(settings).labelled_weight)
+    features, seed = corrected.features, corrected.seed
+    rows = corrected.rows(options_of(settings).labelled_weight)
     orientation = Orientation.of(settings, features, rows, seed)
-    fold = np.full(len(rows), -1)  # statements about single items are in all trainings
-    fold[:pairs] = np.random.default_rng(seed).permutation(pairs) % SCORER_FOLDS
+    ends = np.sort(np.concatenate([rows.ends, judged.ends]), axis=1)
+    first, couple = numbered(ends)
+    fold = np.random.default_rng(seed).permutation(len(first)) % SCORER_FOLDS
+    fold = np.where(ends[:, 0] < 0, -1, fold[couple])
     scorer = SCORER if model in ("mlp", "mlp-bn") else model
-    scores = np.empty((pairs, 2))
+    scores = np.full((len(judged), 2), np.nan)
     for held in range(SCORER_FOLDS):
-        part = rows[fold != held]
+        at = np.flatnonzero(fold[len(rows) :] == held)
+        part = rows[fold[: len(rows)] != held]
         found = trial(settings, features, part, orientation, scorer, seed + held, SHARE)
-        at = np.flatnonzero(fold == held)
-        scores[at] = found.log_odds(features[rows.ends[at].ravel()]).reshape(-1, 2)
+        z = found.log_odds(features[judged.ends[at].ravel()])
+        if judged.classes is not None:
+            p = (expit(z) * judged[at].members().repeat(2, 0)).sum(1) / expit(z).sum(1)
+            z = logit(p.clip(TINY, 1 - TINY))
+        scores[at] = z.reshape(-1, 2)
     return scores

@@ -17,7 +17,7 @@ import numpy as np
 from sklearn.base import clone
 
 from pairlearn.annotators import findings
-from pairlearn.annotators.answers import listed, named
+from pairlearn.annotators.findings import NAMED
 from pairlearn.columns import Floats, Indices, Mask
 from pairlearn.estimators.files import log_odds
 from pairlearn.estimators.instances import doubt_of_seen, places_of
@@ -32,6 +32,7 @@ from pairlearn.evaluation import (
 )
 from pairlearn.evaluation.judged import Estimate
 from pairlearn.io import ItemTable, TableError
+from pairlearn.io.cells import list_names
 from pairlearn.judgements import Judgements
 from pairlearn.progress import Progress, training_bar
 from pairlearn.training import Checkpoint
@@ -245,10 +246,10 @@ class HeldPairs(ScoredPairs):
         judged = self.table
         learnt = classifier.fitted_.annotators
         known = {person.name for person in learnt.people}
-        doubts = [finding.sentence for finding in findings(judged)]
-        names = set() if judged.annotator is None else {*named(judged.annotator).tolist()}
+        doubts = [finding.message for finding in findings(judged)]
+        names = set() if judged.annotator is None else {*judged.annotator.tolist()}
         if learnt.people and (unknown := sorted(names - known - {""})):
-            doubts.append(UNKNOWN.format(names=listed(unknown)))
+            doubts.append(UNKNOWN.format(names=list_names(unknown, NAMED)))
         return doubts
 
     def labelled(self, classifier: PairClassifier, known: Judgements, file: Path) -> LabelledItems:

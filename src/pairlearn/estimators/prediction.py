@@ -17,6 +17,7 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import nn
 
+from pairlearn.annotators.model import Corrected
 from pairlearn.columns import Floats, Indices, Mask, first_rows, refuse_huge
 from pairlearn.estimators import instances
 from pairlearn.estimators.features import FeatureStep, check_width, is_frame
@@ -326,7 +327,7 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             warnings.warn(doubt, instances.SeenItemsWarning, stacklevel=3)
         if new.sum() >= 2:
             judged = judged[new]
-        score = self.score_pairs if judged.classes is None else self.score_classes
+        score: Any = self.score_pairs if judged.classes is None else self.score_classes
         return score(judged, lambda rows: self.log_odds(table.features[rows])), doubt
 
     def unseen(self, ends: Indices, features: NDArray[Any], ids: NDArray[Any] | None) -> Mask:
@@ -336,22 +337,11 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         seen = instances.places_of(self.fitted_.training_items, features[needed], names) >= 0
         return np.asarray(~seen[places.reshape(ends.shape)].any(1))
 
-    def corrected(self, judged: Judgements) -> Judgements:
-        """Judgements corrected for how the annotators answer, to measure with."""
-        annotators = self.fitted_.annotators
-        rows = annotators.correct(judged)
-        if annotators.people and not any(person.informative for person in annotators.people):
-            raise ValueError(
-                "no answer is left to measure with: all annotators give one answer to everything, "
-                "or guess. Ask others"
-            )
-        return rows
-
     def score_classes(
         self, judged: Judgements, log_odds: Callable[[Indices], Floats]
     ) -> ScoredClasses:
-        """Correct judgements about more than two classes, and score both ends of their pairs."""
-        rows = self.corrected(judged)
+        """Score both ends of pairs with statements about more than two classes."""
+        rows = self.corrected(judged).judged
         needed, places = np.unique(rows.ends, return_inverse=True)
         return ScoredClasses(expit(log_odds(needed))[places.reshape(rows.ends.shape)], rows)
 
@@ -360,12 +350,23 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         ``log_odds`` computes those of some items.
         """
-        rows = self.corrected(judged)
+        rows, noise = self.corrected(judged)
         needed, places = np.unique(rows.ends, return_inverse=True)
         z = log_odds(needed)[places.reshape(rows.ends.shape)]
-        hard = bool(judged.hard().mean() > 0.5)
+        if judged.hard().mean() > 0.5:  # they do not show confidence
+            noise = np.full(len(rows), np.nan)
         weight = None if (rows.weight == 1).all() else rows.weight
-        return ScoredPairs(z, rows.labels(), weight, rows.ends, self.majority, hard)
+        return ScoredPairs(z, rows.labels(), weight, rows.ends, self.majority, noise)
+
+    def corrected(self, judged: Judgements) -> Corrected:
+        """Judgements corrected for how the annotators answer, if any of them tells something."""
+        annotators = self.fitted_.annotators
+        if annotators.people and not any(person.informative for person in annotators.people):
+            raise ValueError(
+                "no answer is left to measure with: all annotators give one answer to everything, "
+                "or guess. Ask others"
+            )
+        return annotators.correct(judged)
 
 
 @dataclass(frozen=True)
@@ -402,8 +403,8 @@ class ScoredPairs:
     """Log-odds ``z`` (n, 2) of both ends of pairs, beside the judgements of the same pairs.
 
     ``ends`` (n, 2) are positions of the items; without ``weight`` (n,) all pairs count alike.
-    ``side`` is the larger class, if it was stated; ``hard`` answers, yes or no before any
-    correction, do not show confidence.
+    ``side`` is the larger class, if it was stated; ``noise`` (n,) is the variance of each
+    difference that comes from its annotator, as in `JudgedPairs`.
     """
 
     z: Floats
@@ -411,7 +412,7 @@ class ScoredPairs:
     weight: Floats | None
     ends: Indices
     side: Side | None
-    hard: bool
+    noise: Floats | None
 
     @property
     def has_differences(self) -> bool:
@@ -447,7 +448,7 @@ class ScoredPairs:
         estimates: Evaluation = measure(
             *self.arguments,
             side=self.likely_side,
-            noise=np.nan if self.hard else None,
+            noise=self.noise,
             **self.options(confidence),
             **options,
         )
@@ -461,8 +462,7 @@ class ScoredPairs:
     ) -> AccuracyEstimate:
         """Estimate the accuracy under both readings of the answers, or with labelled items."""
         options = self.options(confidence) | {"side": self.likely_side, "labelled": labelled}
-        noise = np.nan if self.hard else None
-        return estimate_accuracy(*self.arguments, prior=prior, noise=noise, **options)
+        return estimate_accuracy(*self.arguments, prior=prior, noise=self.noise, **options)
 
     def doubt(self, prior: float | None = None) -> str | None:
         """A warning if the decisions do not follow the classes, as far as judgements tell."""

@@ -159,8 +159,8 @@ class Judgements:
         """
         ends = np.asarray(ends, np.int64)
         weight = None if weight is None else np.asarray(weight, np.float64)
-        annotator = None if annotator is None else np.asarray(annotator)
         with locate_errors(lambda row: f"row {row}"):
+            annotator = None if annotator is None else as_text("annotator", annotator)
             numbers = read_columns(columns)
             chosen = _read_shares({"q": q})
             if problems := [*mistakes(numbers, noisy=True), *_refused_shares(chosen)]:

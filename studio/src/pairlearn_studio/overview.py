@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.annotators import AnnotatorFinding, Annotators, findings
+from pairlearn.annotators import Annotators, findings
 from pairlearn.annotators.annotator import Phrase, in_words
 from pairlearn.columns import Floats
+from pairlearn.finding import Finding
 from pairlearn.judgements import Judgements
 from pairlearn.judgements.answer_scale import scale_of
 from pairlearn_studio.records import Annotator, Known, Levels, StoredAnswer, nearly_agree
@@ -129,8 +130,6 @@ def _drift(similarity: Floats) -> Drift:
 DESCRIBED = 20
 """Answers from which on an annotator is described: with fewer a share is known to no better than
 ±0.2."""
-MANY_GUESSES = 0.15
-"""Share of guesses from which on an annotator deserves a look, as in `pairlearn check`."""
 
 
 @dataclass(frozen=True)
@@ -138,24 +137,20 @@ class People:
     """How annotators answer, people and models alike, and what is found about them."""
 
     annotators: Annotators = field(default_factory=Annotators)
-    findings: tuple[AnnotatorFinding, ...] = ()
+    findings: tuple[Finding, ...] = ()
 
     @property
     def doubted(self) -> set[str]:
         """Annotators who deserve a look."""
-        guessing = {
-            person.name
-            for person in self.annotators.people
-            if person.guesses - 2 * person.guesses_error > MANY_GUESSES
-        }
-        return guessing.union(*(finding.names for finding in self.findings))
+        guessing = {person.name for person in self.annotators.people if person.outlying}
+        return guessing.union(*(map(str, finding.ids) for finding in self.findings))
 
     def phrases(self, name: str) -> list[Phrase]:
         """Parts of a sentence about an annotator, as keys of the tables of translations."""
         person = self.annotators.find(name)
         if person is None or person.answers < DESCRIBED:
             return [("has too few answers to say", {})]
-        found = {finding.code for finding in self.findings if name in finding.names}
+        found = {finding.code for finding in self.findings if name in finding.ids}
         if "reversed-annotator" in found:
             return [("has left and right exchanged", {})]
         return person.phrases()

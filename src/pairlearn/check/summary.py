@@ -1,66 +1,16 @@
-"""Findings about a table of judgements, and the report that collects them.
-
-A `Finding` is a value: a code, a severity, the numbers behind it and where it was seen. Its
-sentence is made from the numbers when it is shown. `pairlearn.check.checks` has one class for each
-code, and `pairlearn.check.annotators` those about people.
-"""
+"""What `check` returns: the findings about a table, and the table in numbers."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Literal
+from typing import Any
 
 from pairlearn.annotators import Annotators
+from pairlearn.finding import Finding, Severity
 from pairlearn.prior import PriorEstimate
 
-Severity = Literal["error", "warning", "note"]
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One thing to know about a table.
-
-    Attributes
-    ----------
-    severity : {"error", "warning", "note"}
-        An error keeps the table from being used; a warning is probably a mistake.
-    code : str
-        A short name that stays the same from version to version.
-    sentence : str
-        The message, with the names of numbers in braces.
-    count : int
-        How many rows (or items, or annotators) it is about; 0 for the whole table.
-    rows, ids : tuple
-        The first of the rows, counted from 1 without the header, and of the items or annotators.
-    numbers : mapping
-        The values that fill the sentence.
-
-    Examples
-    --------
-    >>> Finding("note", "few-pairs", "Only {pairs:,} pairs.", numbers={"pairs": 3}).message
-    'Only 3 pairs.'
-    """
-
-    severity: Severity
-    code: str
-    sentence: str
-    count: int = 0
-    rows: tuple[int, ...] = ()
-    ids: tuple[int | str, ...] = ()
-    numbers: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def message(self) -> str:
-        """What it is, what it means and what to do."""
-        return self.sentence.format(**{"count": self.count, **self.numbers})
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON, with the message instead of its parts."""
-        values = asdict(self)
-        del values["sentence"]
-        return values | {"message": self.message}
 
 
 @dataclass(frozen=True)
