@@ -193,6 +193,63 @@ def test_when_annotators_are_learnt(people: Any, needed: bool) -> None:
     assert Annotators.needed(judged) == needed
 
 
+def about_sets(
+    size: int, seed: int = 0, sets: tuple[str, ...] = ("cat", "cow", "dog", "cat|dog")
+) -> tuple[Any, Any, tuple[Any, ...]]:
+    """Items of three classes, their posteriors, and what three people say about sets of classes."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(2 * size, 4))
+    z = np.exp(x @ np.random.default_rng(5).normal(size=(4, 3)) * 2)
+    p = z / z.sum(1, keepdims=True)
+    ends, asked = np.arange(2 * size).reshape(-1, 2), rng.integers(len(sets), size=size)
+    members = np.array(
+        [[name in text.split("|") for name in ("cat", "cow", "dog")] for text in sets]
+    )
+    r, q = ((p[end] * members[asked]).sum(1) for end in ends.T)
+    blur = np.array([[0.0, 0.0], [0.15, -0.2], [0.0, 0.0]])
+    values = [honest(r, q) + 0.05 * rng.normal(size=(size, 2)) + lean for lean in blur]
+    values[2] = guessing(r, q, rng)
+    stated = PairLabels(*np.concatenate(values).clip([0, -1], [1, 1]).T)
+    names = np.repeat(["ann", "bob", "cy"], size)
+    return x, p, (np.tile(ends, (3, 1)), stated, np.tile(np.array(sets)[asked], 3), names)
+
+
+def test_statements_about_sets_of_classes_share_one_model_of_each_person() -> None:
+    x, p, (ends, labels, about, names) = about_sets(600)
+    train = ends[:, 0] < 900
+    fitted: dict[str, float] = {}
+    for annotators in ("ideal", "auto"):
+        model = PairClassifier(
+            preprocessor=x, model="linear", annotators=annotators, random_state=0
+        )
+        model.fit(ends[train], labels[train], about=about[train], annotator=names[train])
+        chosen = model.predict_proba(x).argmax(1)
+        fitted[annotators] = float(p[np.arange(len(p)), chosen][900:].mean())
+    ann, bob, cy = model.annotators_.people
+    assert (ann.sentence(), cy.informative) == ("nothing to correct", False)
+    assert bob.leans == pytest.approx((0.15, -0.2), abs=0.03)
+    held = model.estimate_accuracy(
+        ends[~train], labels[~train], about=about[~train], annotator=names[~train]
+    )
+    assert held.low <= fitted["auto"] <= held.high
+    assert fitted["auto"] > fitted["ideal"]
+
+
+def test_each_question_about_a_pair_has_one_corrected_statement() -> None:
+    ends = np.array([[0, 1], [1, 0], [0, 1], [0, 1]] * 20) + 2 * np.arange(20).repeat(4)[:, None]
+    values = np.tile([[0.8, 0.1], [0.8, -0.1], [0.6, 0.2], [0.7, np.nan]], (20, 1))
+    about = np.tile(["cat", "cat", "dog", ""], 20)
+    table = Judgements.from_pairs(ends, values, about=about, q=np.full(80, 0.5))
+    table = table.of_classes(["cat", "cow", "dog"])
+    corrected = Annotators.learn(table).correct(table).judged
+    assert [text for text in corrected.sets[:4]] == ["cat", "dog", "cat", "dog"]
+    assert corrected.classes == table.classes and (corrected.q == 0.5).all()
+    # "The same class at all" is about no set, and stays as it is.
+    whole = corrected[corrected.sets == ""]
+    np.testing.assert_array_equal(whole.u, 0.7)
+    assert len(corrected) == 60
+
+
 def test_fit_learns_annotators_and_measures_with_them() -> None:
     rng = np.random.default_rng(0)
     x = rng.normal(size=(480, 3))

@@ -172,7 +172,6 @@ def test_modules_need_an_output_for_each_class() -> None:
     [
         ({"majority": "positive"}, "majority is for two classes, and there are 3"),
         ({"target_prior": 0.2}, "target_prior is for two classes"),
-        ({"annotators": "learn"}, "annotators are learnt with two classes"),
         ({"prior": 0.2}, "the shares of all 3 classes"),
         ({"classes": ["cat", "cow"]}, "'dog', and the classes are cat, cow"),
         ({"classes": 2}, "classes is 2, and 3 are named"),

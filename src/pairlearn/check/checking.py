@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from pairlearn.annotators import SENTENCES
 from pairlearn.check.annotators import UNRELIABLE, AnnotatorCheck
 from pairlearn.check.checks import CHECKS
 from pairlearn.check.summary import SEVERITIES, CheckReport, Summary
@@ -28,7 +29,8 @@ CLASSES = {"not-told-apart", "needs-priors"}
 """Findings about more than two classes."""
 OF_CLASSES = CLASSES | {
     "self-pair", "unknown-item", "constant-features", "out-of-range", "other-scale", "few-pairs",
-    "not-measurable",
+    "not-measurable", *SENTENCES, "levels", "similar-names", "outlying-annotator",
+    "leaning-annotator",
 }  # fmt: skip
 """Findings that are looked for with more than two classes: others are about the one of two."""
 

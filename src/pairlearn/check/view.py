@@ -204,7 +204,10 @@ class TableView:
         """The answers as statements of their annotators."""
         preference = np.where(self.preference == 0, np.nan, self.preference)
         columns = {"similarity": self.s, "difference": self.c, "preference": preference}
-        return Judgements.from_columns(self.ends, columns, annotator=self.names)
+        judged = Judgements.from_columns(
+            self.ends, columns, annotator=self.names, about=self.statements.sets[self.firsts]
+        )
+        return replace(judged, classes=self.statements.classes)
 
     @cached_property
     def people(self) -> Annotators:
