@@ -242,7 +242,7 @@ def test_each_question_about_a_pair_has_one_corrected_statement() -> None:
     table = Judgements.from_pairs(ends, values, about=about, q=np.full(80, 0.5))
     table = table.of_classes(["cat", "cow", "dog"])
     corrected = Annotators.learn(table).correct(table).judged
-    assert [text for text in corrected.sets[:4]] == ["cat", "dog", "cat", "dog"]
+    assert list(corrected.sets[:4]) == ["cat", "dog", "cat", "dog"]
     assert corrected.classes == table.classes and (corrected.q == 0.5).all()
     # "The same class at all" is about no set, and stays as it is.
     whole = corrected[corrected.sets == ""]

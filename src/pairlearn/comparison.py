@@ -233,7 +233,7 @@ def _scores(
     Judgements are corrected for how annotators answer, as the first model has learnt it: all
     models are measured with the same ones.
     """
-    rows = models[0].corrected(rows)
+    rows = models[0].corrected(rows).judged
     flat = features[rows.ends.ravel()]
     z = np.stack([model.log_odds(flat) for model in models])
     return z.reshape(len(z), len(rows), 2, *z.shape[2:]), rows

@@ -56,13 +56,12 @@ class TableView:
         meaning use ``s`` and ``c``, which have none of a question that is on another scale.
     preference : array
         −1 left, +1 right, 0 none.
-    weight, names : array
-        Weight of each row, and its annotator or "".
+    weight, names, sets : array
+        Weight of each row, its annotator or "", and the set of classes that it is about or "".
     ends : array of shape (n, 2)
         Positions in ``ids``.
     statements : Judgements
-        All statements, also those about single items. The ids of these are ``single_ids``, and
-        ``other_ids`` if they are in no pair.
+        All statements, also those about single items, of which ``other_ids`` are in no pair.
     rows : array
         Rows of the table.
     item_ids, features, feature_names
@@ -76,9 +75,9 @@ class TableView:
     ends: Indices
     ids: NDArray[Any]
     names: NDArray[np.str_]
+    sets: NDArray[np.str_]
     statements: Judgements
     rows: Indices
-    single_ids: NDArray[Any]
     other_ids: NDArray[Any]
     item_ids: NDArray[Any] | None = None
     features: NDArray[Any] | None = None
@@ -130,9 +129,9 @@ class TableView:
             ends=ends.reshape(-1, 2).astype(np.int64),
             ids=ids,
             names=(names if table.annotator is None else table.annotator)[first],
+            sets=table.sets[first],
             statements=replace(table, ends=places[table.ends], annotator=None, ids=None),
             rows=np.flatnonzero(pairs),
-            single_ids=known_ids[singles],
             other_ids=other_ids,
             item_ids=None if known is None else np.asarray(known),
             features=features,
@@ -204,9 +203,7 @@ class TableView:
         """The answers as statements of their annotators."""
         preference = np.where(self.preference == 0, np.nan, self.preference)
         columns = {"similarity": self.s, "difference": self.c, "preference": preference}
-        judged = Judgements.from_columns(
-            self.ends, columns, annotator=self.names, about=self.statements.sets[self.firsts]
-        )
+        judged = Judgements.from_columns(self.ends, columns, annotator=self.names, about=self.sets)
         return replace(judged, classes=self.statements.classes)
 
     @cached_property

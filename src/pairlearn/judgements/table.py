@@ -25,6 +25,7 @@ from pairlearn.columns import (
     RowError,
     TableError,
     as_ids,
+    as_text,
     find_rows,
     first_rows,
     locate_errors,

@@ -314,7 +314,7 @@ def compare_annotators(
     >>> table = Judgements.from_pairs([[1, 2], [2, 1]], labels, annotator=["ann", "bob"])
     >>> ann, bob = compare_annotators(table, np.zeros((2, 2)))
     >>> ann.words, round(ann.model_gap, 3)
-    ('gives one answer to everything', 0.2)
+    ('nothing is known about the answers', 0.2)
     """
     view = TableView.of(table)
     if people is None or not people.people:
