@@ -8,8 +8,8 @@ without bound, and the network learns the noise.
 
 Accuracy on digits (even or odd) that are in no pair, after training on 300 pairs. Small points are
 single seeds, lines their means. In this small example the likelihood is ahead on clean judgements
-and SconfConfDiff on noisy ones; with 1,200 to 15,000 pairs at prior 0.2 the likelihood was ahead at
-all five levels of noise on six data sets (:doc:`../results/robustness`).
+and SconfConfDiff on noisy ones. With 1,200 to 15,000 pairs at prior 0.2 the likelihood was ahead at
+all five levels of noise, on six data sets (:doc:`../results/robustness`).
 """
 
 import matplotlib.pyplot as plt

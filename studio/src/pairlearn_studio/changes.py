@@ -339,7 +339,7 @@ class Changes(Queries):
         assigned = assign(pairs, active, project.overlap, project.plan.seed, kept)
         wanted = {(who, pair) for pair, whose in assigned.items() for who in whose}
         present = set(self.rows(_ALL))
-        # Answers of models that do not count stay, too.
+        # Answers of models that do not count stay as well.
         movable = set(self.rows(f"{_ALL} WHERE answer IS NULL"))
         movable = {assignment for assignment in movable if assignment[1] in assigned}
         for statement, rows in (
