@@ -83,9 +83,11 @@ def glossary() -> str:
     return (DOCS / "glossary.md").read_text(encoding="utf-8").lower()
 
 
-def test_the_readme_and_the_glossary_are_short():
+def test_the_readme_the_glossary_and_the_changelog_are_short():
     assert len((ROOT / "README.md").read_text(encoding="utf-8").split()) <= 900
     assert len(re.findall(r"^\S.*\n    ", (DOCS / "glossary.md").read_text("utf-8"), re.M)) <= 40
+    newest = re.split(r"^## \[", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), flags=re.M)[1]
+    assert len(newest.splitlines()) <= 60
     assert (
         len([page for page in PAGES if page.startswith("docs/guides/")]) <= 12 + 1
     )  # and the index
