@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from pairlearn.columns import Floats, first_rows
+from pairlearn.columns import Floats, check_integer, first_rows
 from pairlearn.evaluation.decisions import choose_solutions, expected_cost, fit_decisions
 from pairlearn.evaluation.judged import Estimate, JudgedPairs, largest_deviation
 from pairlearn.evaluation.levels import LevelTally
@@ -140,11 +140,8 @@ def calibration_curve(
     probabilities_prime: Any,
     labels: PairLabels,
     *,
-    bins: int | Any = 10,
-    weight: Any = None,
-    items: Any = None,
-    confidence: float = 0.95,
-    prior: float | None = None,
+    bins: int = 10,
+    **options: Any,
 ) -> CalibrationCurve:
     """Compare predicted probabilities with the rates of positives that judged pairs imply.
 
@@ -156,10 +153,9 @@ def calibration_curve(
     ----------
     probabilities, probabilities_prime : array of shape (n,)
         Predicted P(y=+1) of both ends.
-    bins : int or array of edges
-        Number of bins with equal shares (fewer if predictions are tied), or increasing
-        edges from 0 to 1; empty bins are left out.
-    labels, weight, items, confidence, prior
+    bins : int
+        Number of bins with equal shares; fewer if predictions are tied.
+    labels, **options
         As in `estimate_accuracy`.
 
     Examples
@@ -174,9 +170,7 @@ def calibration_curve(
     (array([0.2, 0.8]), [0.1, 0.9])
     """
     names = ("probabilities", "probabilities_prime")
-    pairs = JudgedPairs.of(
-        probabilities, probabilities_prime, labels, weight, items, confidence, prior, names=names
-    )
+    pairs = JudgedPairs.of(probabilities, probabilities_prime, labels, names=names, **options)
     for name, column in zip(names, (pairs.z, pairs.z_prime), strict=True):
         for row in first_rows((column < 0) | (column > 1)):
             raise ValueError(f"{name} must lie in [0, 1]; row {row} is {column[row]:g}")
@@ -195,26 +189,13 @@ def calibration_curve(
     return CalibrationCurve(edges, predicted, implied, tally.shares)
 
 
-def _edges(bins: Any, pairs: JudgedPairs) -> Floats:
+def _edges(bins: int, pairs: JudgedPairs) -> Floats:
     """Edges of bins that are not empty."""
     predictions = np.concatenate([pairs.z, pairs.z_prime])
-    if np.ndim(bins) == 0:
-        if bins != int(bins) or bins < 1:
-            raise ValueError(f"bins must be a whole number of at least 1, or edges; got {bins!r}")
-        inner = np.quantile(predictions, np.linspace(0, 1, int(bins) + 1)[1:-1], method="higher")
-        edges = np.concatenate([[0.0], inner, [1.0]])
-    else:
-        edges = np.asarray(bins, dtype=np.float64)
-        if edges.ndim != 1 or len(edges) < 2 or edges[0] != 0 or edges[-1] != 1:
-            raise ValueError(f"bins must be edges from 0 to 1, or a number; got {bins!r}")
-        if not (np.diff(edges) > 0).all():
-            raise ValueError(f"bins must increase; got {bins!r}")
-    inner = np.unique(edges[1:-1])
-    # An edge stays if there are predictions on both sides, up to the next one that stays.
-    place = np.searchsorted(inner, predictions, side="right")
-    inner = inner[np.unique(place[place > 0]) - 1] if (place > 0).any() else inner[:0]
-    inner = inner[inner > predictions.min()]
-    return np.concatenate([[0.0], inner, [1.0]])
+    check_integer("bins", bins, 1)
+    shares = np.linspace(0, 1, bins + 1)[1:-1]
+    inner = np.unique(np.quantile(predictions, shares, method="higher"))
+    return np.concatenate([[0.0], inner[inner > predictions.min()], [1.0]])
 
 
 @dataclass(frozen=True)
@@ -242,10 +223,7 @@ def choose_threshold(
     labels: PairLabels,
     *,
     cost: tuple[float, float] = (1.0, 1.0),
-    weight: Any = None,
-    items: Any = None,
-    confidence: float = 0.95,
-    prior: float | None = None,
+    **options: Any,
 ) -> ThresholdChoice:
     """Choose the threshold with the least estimated expected cost.
 
@@ -258,7 +236,7 @@ def choose_threshold(
     ----------
     cost : (false positive, false negative)
         Cost of a wrong decision of either kind; (1, 1) gives the error rate.
-    logits, logits_prime, labels, weight, items, confidence, prior
+    logits, logits_prime, labels, **options
         As in `estimate_accuracy`.
 
     Examples
@@ -274,7 +252,7 @@ def choose_threshold(
     (-2.2, '0.345 (0.322 to 0.370)')
     """
     costs = check_cost(cost)
-    pairs = JudgedPairs.of(logits, logits_prime, labels, weight, items, confidence, prior)
+    pairs = JudgedPairs.of(logits, logits_prime, labels, **options)
     candidates = _candidates(pairs)
     measure = expected_cost(costs)
     solutions = choose_solutions([fit_decisions(pairs, float(t)) for t in candidates])
@@ -282,7 +260,7 @@ def choose_threshold(
     influences = np.hstack([solution.influences([measure]) for solution in solutions])
     best, most = int(np.argmin(values)), max(costs)
     covariance = pairs.dependence.covariance(influences)
-    z = largest_deviation(covariance, confidence, pairs.effective_ends)
+    z = largest_deviation(covariance, pairs.confidence, pairs.effective_ends)
     (least,) = pairs.estimates(values[best], influences[:, best], z=z)
     return ThresholdChoice(float(candidates[best]), least.scaled(most), candidates, values * most)
 

@@ -198,18 +198,12 @@ def _area(
 
 def _clusters(labelled: LabelledItems, items: Any, n: int) -> Indices:
     """A number for each labelled item, and each left and right end; equal for the same item."""
-    m = len(labelled)
-    if labelled.items is None:
-        own: Any = np.arange(m)
-        ends = np.arange(2 * n) if items is None else np.asarray(items).T.reshape(-1)
-        ends = np.unique(ends, return_inverse=True)[1].reshape(-1)
-        return np.concatenate([own, m + ends])
-    own = np.asarray(labelled.items)
-    if items is None:
-        own = np.unique(own, return_inverse=True)[1].reshape(-1)
-        return np.concatenate([own, m + np.arange(2 * n)])
-    both = np.concatenate([own, np.asarray(items).T.reshape(-1)])
-    return np.unique(both, return_inverse=True)[1].reshape(-1)
+    own = np.arange(len(labelled)) if labelled.items is None else np.asarray(labelled.items)
+    ends = np.arange(2 * n) if items is None else np.asarray(items).T.reshape(-1)
+    if labelled.items is None or items is None:  # which of them are the same item is not known
+        own, ends = (np.unique(ids, return_inverse=True)[1] for ids in (own, ends))
+        ends = ends + len(own)
+    return np.unique(np.concatenate([own, ends]), return_inverse=True)[1]
 
 
 def _terms(z: Floats, y: Floats, threshold: float) -> Floats:

@@ -206,16 +206,8 @@ def estimate_accuracy(
     """
     columns = (logits, logits_prime, labels, weight, items)
     pairs = JudgedPairs.of(*columns, confidence, prior, side, noise=noise, annotator=annotator)
-    return accuracy_of(pairs, labelled=labelled)
-
-
-def accuracy_of(
-    pairs: JudgedPairs, threshold: float = 0.0, labelled: Any = None
-) -> AccuracyEstimate:
-    """Estimate the accuracy of decisions at a threshold."""
-    solutions, accuracy = fit_decisions(pairs, threshold), {"accuracy": MEASURES["accuracy"]}
-    known = None if labelled is None else LabelledItems.of(labelled)
-    return _measure(pairs, solutions, accuracy, threshold, known)[0]
+    measures = {"accuracy": MEASURES["accuracy"]}
+    return _measure(pairs, fit_decisions(pairs), measures, 0.0, labelled)[0]
 
 
 def _measure(
@@ -223,9 +215,10 @@ def _measure(
     solutions: Sequence[Decisions],
     measures: Mapping[str, Measure],
     threshold: float,
-    known: LabelledItems | None,
+    labelled: Any,
 ) -> tuple[AccuracyEstimate, dict[str, Bracket]]:
     """The accuracy, and all measures by name, with the AUC."""
+    known = None if labelled is None else LabelledItems.of(labelled)
     knowledge = knowledge_of(pairs)
     brackets = bracket_measures(solutions, list(measures.values()), knowledge)
     brackets.append(bracket_area(pairs, *area_under_curve(pairs), knowledge))
@@ -324,16 +317,10 @@ def evaluate(
     logits_prime: Any,
     labels: PairLabels,
     *,
-    weight: Any = None,
-    items: Any = None,
-    confidence: float = 0.95,
     threshold: float = 0.0,
     cost: tuple[float, float] | None = None,
-    prior: float | None = None,
-    side: Side | None = None,
-    noise: Any = None,
-    annotator: Any = None,
     labelled: Any = None,
+    **options: Any,
 ) -> Evaluation:
     """Measure a classifier on held-out judged pairs, without labels or with few.
 
@@ -348,17 +335,13 @@ def evaluate(
 
     Parameters
     ----------
-    logits, logits_prime, labels, weight, items, confidence
-        As in `estimate_accuracy`.
+    logits, logits_prime, labels, labelled, **options
+        As in `estimate_accuracy`. A prior is used even if the judgements contradict it, with a
+        warning.
     threshold : float
         Outputs above it are decided positive.
     cost : (false positive, false negative), optional
         Cost of a wrong decision of either kind.
-    prior : float, optional
-        π₊ of the judged pairs if it is known. It is used even if the judgements contradict
-        it, with a warning.
-    side, noise, annotator, labelled
-        As in `estimate_accuracy`.
 
     See Also
     --------
@@ -390,12 +373,10 @@ def evaluate(
     if math.isnan(threshold):
         raise ValueError("threshold is NaN: give a finite number, 0 for outputs that are log-odds")
     costs = (1.0, 1.0) if cost is None else check_cost(cost)
-    columns = (logits, logits_prime, labels, weight, items)
-    pairs = JudgedPairs.of(*columns, confidence, prior, side, noise=noise, annotator=annotator)
+    pairs = JudgedPairs.of(logits, logits_prime, labels, **options)
     solutions = fit_decisions(pairs, threshold)
     measures = MEASURES | {"expected_cost": expected_cost(costs)}
-    known = None if labelled is None else LabelledItems.of(labelled)
-    accuracy, by_name = _measure(pairs, solutions, measures, threshold, known)
+    accuracy, by_name = _measure(pairs, solutions, measures, threshold, labelled)
     return Evaluation(
         accuracy=accuracy,
         **{name: by_name[name] for name in (*NAMED[1:], "roc_auc")},

@@ -49,15 +49,13 @@ def sensitivity(
     labels: PairLabels,
     *,
     slopes: Sequence[float] = (0.5, 0.75, 1.0, 1.5, 2.0),
-    weight: Any = None,
-    items: Any = None,
-    confidence: float = 0.95,
+    **options: Any,
 ) -> Sensitivity:
     """Estimate the accuracy, by the informed reading, if the annotator is over- or underconfident.
 
     Parameters
     ----------
-    logits, logits_prime, labels, weight, items, confidence
+    logits, logits_prime, labels, **options
         As in `estimate_accuracy`. Only pairs with both judgements are used, since one
         alone does not determine posteriors; infeasible judgements are projected first.
     slopes : sequence of float
@@ -74,7 +72,7 @@ def sensitivity(
     """
     if not len(slopes) or not all(np.isfinite(k) and k > 0 for k in slopes):
         raise ValueError(f"slopes must be some positive and finite numbers; got {slopes}")
-    pairs = JudgedPairs.of(logits, logits_prime, labels, weight, items)
+    pairs = JudgedPairs.of(logits, logits_prime, labels, **options)
     both = pairs.has_similarity & pairs.has_difference
     if both.sum() < 2:
         raise ValueError("labels have fewer than two pairs with both judgements: give two")
@@ -89,8 +87,8 @@ def sensitivity(
                 pairs.z_prime[both],
                 PairLabels.from_posteriors(*sigmoid(k * odds).T),
                 weight=pairs.weight[both],
-                items=None if items is None else np.asarray(items)[both],
-                confidence=confidence,
+                items=None if pairs.items is None else np.asarray(pairs.items)[both],
+                confidence=pairs.confidence,
             ).informed,
         )
         for k in slopes
