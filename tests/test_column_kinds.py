@@ -63,7 +63,9 @@ def test_kinds_are_found(tmp_path: Path, column: list[str], kind: str) -> None:
     if " " in kind:
         with pytest.raises(TableError) as caught:
             kinds(text, tmp_path)
-        assert kind in str(caught.value)
+        assert kind in str(caught.value) and "column:number" not in str(caught.value)
+        with pytest.raises(TableError, match="not a number"):  # so this is no advice
+            kinds(text, tmp_path, kinds={"column": "number"})
         assert kinds(text, tmp_path, kinds={"column": "category"}) == {"column": "category"}
         return
     assert kinds(text, tmp_path) == {"column": kind}

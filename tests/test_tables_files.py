@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import math
 import tempfile
+import tracemalloc
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -373,3 +374,16 @@ def test_a_flipped_bit_is_noticed(tmp_path: Path) -> None:
     path.write_bytes(data)
     with pytest.raises(TableError, match="CRC"):
         read_pairs(path)
+
+
+def test_memory_of_pairs_with_names_of_annotators(tmp_path: Path) -> None:
+    """A million of them take less than half a gigabyte."""
+    n = 50_000
+    rows = (f"{k},{k + 1},0.5,0.1,annotator {k % 7}\n" for k in range(n))
+    path = tmp_path / "pairs.csv"
+    path.write_text("left,right,similarity,difference,annotator\n" + "".join(rows))
+    tracemalloc.start()
+    table = read_pairs(path)
+    peak = tracemalloc.get_traced_memory()[1] / n
+    tracemalloc.stop()
+    assert len(table) == n and peak < 500

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from torch import nn
 
@@ -74,3 +75,18 @@ def test_fit_says_how_many_were_learnt_from(unjudged: str, tmp_path: Path) -> No
     summary = answer("fit", *files, "--out", tmp_path / "model", *options)
     assert summary["items"] == 2 * PAIRS
     assert summary["unjudged"] == (520 if unjudged == "auto" else 0)
+
+
+@pytest.mark.parametrize("others", [[], ["text"]])
+def test_gaps_only_in_unjudged_items_are_features_too(others: list[str]) -> None:
+    """The encoder is fitted to every item of the preprocessor, as in the command."""
+    rng = np.random.default_rng(0)
+    items = pd.DataFrame(rng.normal(size=(60, 2)), columns=["a", "b"])
+    items["text"] = np.tile(["x", "y"], 30)
+    items = items[["a", "b", *others]]
+    items.loc[50, "b"] = np.nan
+    labels = PairLabels.from_posteriors(*rng.random((2, 20)))
+    model = PairClassifier(preprocessor=items, model="linear", epochs=2, random_state=0)
+    model.fit(np.arange(40).reshape(-1, 2), labels)
+    assert np.isfinite(model.decision_function(items)).all()
+    assert "b is missing" in model.encoder_.outputs

@@ -113,17 +113,9 @@ class PairLabels:
         """Join several sets of labels, in order."""
         if not parts:
             raise ValueError("parts is empty: give at least one PairLabels")
-        similarities = [part.similarity for part in parts]
-        differences = [part.difference for part in parts]
-        if any(map(is_tensor, similarities)):
-            import torch
-
-            similarities, differences = (
-                [torch.as_tensor(column) for column in columns]
-                for columns in (similarities, differences)
-            )
-            return cls._trusted(torch.cat(similarities), torch.cat(differences))
-        return cls._trusted(np.concatenate(similarities), np.concatenate(differences))
+        arrays = [part.to_array() for part in parts]
+        xp = _namespace(next(filter(is_tensor, arrays), None))
+        return cls._trusted(*xp.concatenate([xp.asarray(array) for array in arrays]).T)
 
     @classmethod
     def _trusted(cls, similarity: Any, difference: Any) -> PairLabels:

@@ -198,14 +198,12 @@ def _check_shares(
 ) -> None:
     """Refuse shares of judgements that are out of range."""
     for name, share in (("missing", missing), ("preference", preference), ("repeated", repeated)):
-        if not 0 <= share <= 1:
-            raise ValueError(f"{name} must lie in [0, 1]; got {share:g}")
+        check_share(name, share, ends="[]")
     if missing + preference > 1:
         raise ValueError(f"missing and preference are {missing + preference:g} together: at most 1")
     for name, share in also.items():
         kind(name)  # refuses unknown names
-        if not 0 < share <= 1:
-            raise ValueError(f"also: the share of {name} must lie in (0, 1]; got {share:g}")
+        check_share(f"also: the share of {name}", share, ends="(]")
 
 
 class _Items(NamedTuple):

@@ -149,15 +149,11 @@ class ItemTable:
 
 
 def row_index(index: Any) -> Any:
-    """Check an index of rows; a single row selects a table of one."""
+    """An index of rows for numpy; a single row selects a table of one."""
     if isinstance(index, slice):
         return index
-    rows = np.asarray(index)
-    if rows.size == 0 and rows.dtype.kind == "f":
-        rows = rows.astype(np.int64)
-    if rows.dtype.kind not in "iub" or rows.ndim > 1 or (rows.dtype == bool and rows.ndim == 0):
-        raise IndexError(f"rows are selected by a slice, a mask or row numbers; got {index!r}")
-    return rows.reshape(-1)
+    rows = np.asarray(index).reshape(-1)
+    return rows if rows.size else rows.astype(np.int64)
 
 
 def default_names(d: int) -> tuple[str, ...]:

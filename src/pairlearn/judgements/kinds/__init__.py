@@ -12,16 +12,10 @@ import numpy as np
 
 from pairlearn.columns import Floats, first_rows
 from pairlearn.judgements.kinds.base import Column, Kind
-from pairlearn.judgements.kinds.comparison import Comparison
-from pairlearn.judgements.kinds.confidence import Confidence
-from pairlearn.judgements.kinds.group import GroupShare
-from pairlearn.judgements.kinds.label import Label
-from pairlearn.judgements.kinds.positive import Positive
-from pairlearn.judgements.kinds.preference import Preference
-from pairlearn.judgements.kinds.same import Same
-from pairlearn.judgements.kinds.soft import Both, Difference, Similarity
-from pairlearn.judgements.kinds.triplet import Triplet
-from pairlearn.judgements.kinds.unlabelled import Unlabelled
+from pairlearn.judgements.kinds.joint import GroupShare, Triplet
+from pairlearn.judgements.kinds.order import Comparison, Preference
+from pairlearn.judgements.kinds.single import Confidence, Label, Positive, Unlabelled
+from pairlearn.judgements.kinds.soft import Both, Difference, Same, Similarity
 
 __all__ = ["KINDS", "Column", "Kind", "code", "columns", "kind", "register_kind"]
 

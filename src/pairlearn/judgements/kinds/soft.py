@@ -1,4 +1,4 @@
-"""Soft judgements of a pair: similarity and difference, together or alone.
+"""Similarity and difference of a pair, together or alone; the hard answer "same".
 
 With p = σ(g(x)) and p' = σ(g(x')), by the pair likelihood:
 
@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pairlearn.judgements.kinds.base import Column, Floats, Kind, divergence, without_v
+from pairlearn.randomness import uniform
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -162,3 +163,19 @@ class Difference(Kind):
     def simulate(self, r: Floats, q: Floats, rng: np.random.Generator) -> Floats:
         """The difference c."""
         return np.stack([np.zeros_like(r), q - r], 1)
+
+
+class Same(Similarity):
+    """A hard answer to whether both are of one class: a similarity of 1 (yes) or 0 (no)."""
+
+    name, plural = "same", "answers “same” or “different”"
+    singular = "answer “same” or “different”"
+    columns = (
+        Column("same", 0, 1, {"yes": 1, "no": 0, "1": 1, "0": 0, "same": 1, "different": 0}),
+    )
+    means = ("similarity",)
+
+    def simulate(self, r: Floats, q: Floats, rng: np.random.Generator) -> Floats:
+        """Whether two classes drawn from the posteriors agree."""
+        same = (uniform(rng, len(r)) < r) == (uniform(rng, len(r)) < q)
+        return without_v(same.astype(np.float64))
