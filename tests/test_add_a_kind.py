@@ -54,7 +54,10 @@ MISTAKES: list[tuple[dict[str, Any], str]] = [
     ({"columns": (kinds.Column("a", 0, 1), kinds.Column("b", 0, 1))}, r"they have \[0, 0\]"),
     ({"columns": (kinds.Column("similarity", -5, 5),)}, "'similarity' differs from that of"),
     ({"columns": kinds.kind("same").columns}, "kind 'same' has the same name or columns"),
-    ({"columns": (*kinds.kind("label").columns, kinds.Column("b", 0, 1, place=1))}, "also has column 'label'"),
+    (
+        {"columns": (*kinds.kind("label").columns, kinds.Column("b", 0, 1, place=1))},
+        "also has column 'label'",
+    ),
     ({"single": True, "columns": kinds.kind("triplet").columns}, "single takes one column"),
     ({"settles": "side"}, "settles can be a set of .*; got 'd'"),
     ({"means": ("nothing",)}, "there is no 'nothing'"),
