@@ -181,21 +181,29 @@ class Judgements:
         q: Any = None,
     ) -> Judgements:
         """Make statements from columns of numbers that were checked before."""
-        parts, order = [], []
-        for codes in _codes_sharing_columns():
-            kinds, values = _classify(numbers, codes, len(ends))
-            check_ends(ends, kinds)
-            rows = kinds >= 0
-            if rows.any():
-                part = cls(ends, kinds, values, weight, annotator, ids, about, q)
-                parts.append(part if rows.all() else part[rows])  # no copies of large tables
-                order.append(np.flatnonzero(rows))
-        if not parts:
-            none = np.empty((0, 2), np.int64), np.empty(0, np.int8), np.empty((0, 2))
-            return cls(*none, ids=ids)
-        table = parts[0]
-        if len(parts) > 1:
-            table = cls.concatenate(parts)[np.argsort(np.concatenate(order), kind="stable")]
+        groups = [
+            codes
+            for codes in _codes_sharing_columns()
+            if any(numbers.keys() >= {*KINDS[number].named} for number in codes)
+        ]
+        kinds = np.full((len(ends), len(groups)), -1, np.int8)
+        values = np.zeros((*kinds.shape, 2))
+        for place, codes in enumerate(groups):
+            # Kinds with more columns come later, and take the rows that have all of them.
+            for number in sorted(codes, key=lambda code: len(KINDS[code].columns)):
+                columns = KINDS[number].columns
+                if numbers.keys() >= {*KINDS[number].named}:
+                    rows = np.logical_and.reduce([~np.isnan(numbers[c.name]) for c in columns])
+                    kinds[rows, place] = number
+                    for column in columns:
+                        values[rows, place, column.place] = numbers[column.name][rows]
+            check_ends(ends, kinds[:, place])
+        row, place = np.nonzero(kinds >= 0)
+        weight, annotator, about, q = (
+            None if column is None else column[row] for column in (weight, annotator, about, q)
+        )
+        kinds, values = kinds[row, place], values[row, place]
+        table = cls(ends[row], kinds, values, weight, annotator, ids, about, q)
         for name in table.kinds():
             rows = table.of(name)
             for message in kind(name).mistakes(table.ends[rows], *table.values[rows].T):
@@ -756,22 +764,6 @@ def check_ends(ends: Indices, kinds: NDArray[np.int8]) -> None:
         if known.single:
             number, remedy = "one item", "give its position and -1, or use Judgements.about_items"
         raise ValueError(f"row {row}: {known.name!r} is about {number}; got {items}: {remedy}")
-
-
-def _classify(
-    numbers: Mapping[str, Floats], codes: Sequence[int], n: int
-) -> tuple[NDArray[np.int8], Floats]:
-    """Kind, −1 if none of these codes, and values (n, 2) of the rows of a table."""
-    kinds, values = np.full(n, -1, np.int8), np.zeros((n, 2))
-    # Kinds with more columns come later, and take the rows that have all of them.
-    for number in sorted(codes, key=lambda k: len(KINDS[k].columns)):
-        columns = KINDS[number].columns
-        if all(column.name in numbers for column in columns):
-            rows = np.logical_and.reduce([~np.isnan(numbers[c.name]) for c in columns])
-            kinds[rows] = number
-            for column in columns:
-                values[rows, column.place] = numbers[column.name][rows]
-    return kinds, values
 
 
 def _codes_sharing_columns() -> list[list[int]]:

@@ -128,8 +128,9 @@ class Objective:
         *,
         total: Total,
         members: Tensor | None = None,
+        guided: bool = True,
     ) -> Tensor:
-        """The loss that a step minimises.
+        """The loss that a step minimises; without guidance where it is not `guided`.
 
         Parameters
         ----------
@@ -144,34 +145,6 @@ class Objective:
         members : Tensor of bool, shape (K, B), optional
             The set of classes that each row is about, empty for "the same class at all".
         """
-        # The value of a tensor on another device is not known here without waiting for it.
-        idle = self.guidance.device.type == "cpu" and not self.guidance
-        return self._risks(left, right, u, v, share, total, guided=not idle, members=members)
-
-    @torch.no_grad()
-    def of(self, rows: Judgements, left: Tensor, right: Tensor) -> Tensor:
-        """The objective of other rows, without guidance, at log-odds (n,), or outputs (n, K)."""
-        unknown = set(rows.kinds()) - set(self.kinds)
-        if unknown:
-            raise ValueError(f"the objective was made without rows of kind {sorted(unknown)}")
-        u, v = torch.from_numpy(np.ascontiguousarray(rows.values.T)).to(left)
-        share = self.weight_columns(rows) / len(rows)
-        shares = torch.from_numpy(share).to(left)
-        members = members_of(rows, left.device)
-        return self._risks(left, right, u, v, shares, ALONE.sum, guided=False, members=members)
-
-    def _risks(
-        self,
-        left: Tensor,
-        right: Tensor,
-        u: Tensor,
-        v: Tensor,
-        share: Tensor,
-        total: Total,
-        *,
-        guided: bool,
-        members: Tensor | None,
-    ) -> Tensor:
         outputs, same = (left, right), None
         if members is not None:
             left, right, same = at_sets(left, right, members, terms=self.terms)
@@ -186,7 +159,9 @@ class Objective:
         if moments.ndim == left.ndim + 1:  # all rows are of one kind and weight
             moments = moments.unsqueeze(0)
         risks = correct(contract(self.tables, moments), self.slopes).sum((0, -1))
-        guiding = self.guiding_prior if guided else None
+        # The value of a tensor on another device is not known here without waiting for it.
+        idle = self.guidance.device.type == "cpu" and not self.guidance
+        guiding = self.guiding_prior if guided and not idle else None
         if self.held_prior is None and guiding is None:
             return risks
         weight = share.sum(0) if share.ndim > left.ndim else share
@@ -202,6 +177,18 @@ class Objective:
         if guiding is not None:
             risks = risks + self.guidance * divergence(guiding, mean)
         return risks
+
+    @torch.no_grad()
+    def of(self, rows: Judgements, left: Tensor, right: Tensor) -> Tensor:
+        """The objective of other rows, without guidance, at log-odds (n,), or outputs (n, K)."""
+        unknown = set(rows.kinds()) - set(self.kinds)
+        if unknown:
+            raise ValueError(f"the objective was made without rows of kind {sorted(unknown)}")
+        u, v = torch.from_numpy(np.ascontiguousarray(rows.values.T)).to(left)
+        share = self.weight_columns(rows) / len(rows)
+        shares = torch.from_numpy(share).to(left)
+        members = members_of(rows, left.device)
+        return self(left, right, u, v, shares, total=ALONE.sum, members=members, guided=False)
 
     def _completed(
         self, left: Tensor, right: Tensor, u: Tensor, v: Tensor
