@@ -321,3 +321,24 @@ def test_errors_of_calibration(change: dict[str, Any], message: str) -> None:
     arguments = {"probabilities": p, "probabilities_prime": p_prime, "labels": labels}
     with pytest.raises(ValueError, match=message):
         calibration_curve(**arguments | change)
+
+
+def test_rare_positives_lead() -> None:
+    """With 3% positives the recall comes first, and the threshold of the independent reading."""
+    rng = np.random.default_rng(12)
+    y = rng.random(4000) < 0.03
+    z = 4 * (y - 0.5) + rng.normal(size=4000) - 2
+    r = 1 / (1 + np.exp(-(3 * rng.normal(np.where(y, 1.5, -1.5)) + np.log(0.03 / 0.97))))
+    labels = PairLabels.from_posteriors(r[::2], r[1::2])
+    result = evaluate(z[::2], z[1::2], labels)
+    first, threshold, accuracy = result.sentences()
+    assert first.startswith(f"Positives are rare ({result.prior.value:.3f} of the items)")
+    assert accuracy == result.accuracy.sentence()
+    assert list(result.rows())[:4] == ["true positive rate", "precision", "roc auc", "accuracy"]
+    # E[r | x] = π(1 − κ) + κ P(y = 1 | x), by the regression of r on y.
+    kappa = np.polyfit(y, r, 1)[0]
+    stated = float(threshold.split("probability of ")[1].split()[0])
+    assert stated == pytest.approx(0.03 * (1 - kappa) + kappa / 2, abs=0.06)
+    balanced = PairLabels.from_posteriors(*np.random.default_rng(1).random((2, 400)))
+    (only,) = evaluate(*np.random.default_rng(1).random((2, 400)) - 0.5, balanced).sentences()
+    assert "rare" not in only

@@ -238,7 +238,7 @@ def _sensitivity(held: HeldPairs, options: dict[str, Any]) -> dict[str, Any]:
 def _text(evaluation: Evaluation, data: dict[str, Any]) -> Iterator[Any]:
     if data["seen"]:
         yield data["seen"]
-    yield evaluation.accuracy.sentence()
+    yield from evaluation.sentences()
     yield (
         "{model} on {measured_on} of {pairs}, as the annotators see it; positive above "
         "{threshold:g}".format(**data)
