@@ -88,7 +88,6 @@ def test_what_is_no_kind_is_no_column_either() -> None:
         ({"words": {"None": 0, "some": 1}}, "'None' is read as an empty cell"),
         ({"words": {" no": 0}}, "' no' is read as .* or without its spaces"),
         ({"words": {"two": 2}}, r"'two' is 2, outside \[0, 1\]"),
-        ({"words": {"half": 0.5}}, "'half' is 0.5: without a word for 0, .* whole numbers"),
         ({"place": 2}, "place must be 0 or 1; got 2"),
     ],
 )

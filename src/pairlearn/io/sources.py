@@ -6,6 +6,7 @@ rows from 1, without the header.
 
 from __future__ import annotations
 
+import csv
 import os
 import re
 from abc import ABC, abstractmethod
@@ -125,9 +126,6 @@ class CsvSource(Source):
     _quotes = 0  # read so far
 
     def __init__(self, path: Path) -> None:
-        import pyarrow
-        from pyarrow import csv
-
         self.path = path
         with self._errors("header"), self._open() as file:
             start = file.read(BLOCK).removeprefix(_BOM)
@@ -140,22 +138,32 @@ class CsvSource(Source):
             if first.count(b'"') % 2 or len(first) >= BLOCK - 1:
                 raise TableError(f"{path}, header: write all names in one line, and close quotes")
             self._delimiter = next((mark for mark in DELIMITERS if mark in header), ",")
-            # At most as many columns as delimiters; quoted ones separate nothing.
-            most = [f"f{place}" for place in range(header.count(self._delimiter) + 1)]
-            line = pyarrow.BufferReader(first + b"\n")
-            names = csv.read_csv(line, *self._options(most, autogenerate_column_names=True))
-        self.names = [str(column[0] if column[0].is_valid else "").strip() for column in names]
+            names = next(csv.reader([header], delimiter=self._delimiter))
+        self.names = [name.strip() for name in names]
 
     def batches(self, names: Sequence[str]) -> Iterator[Columns]:
         """Yield batches of rows; those before a bad row come before its error."""
-        from pyarrow import csv
+        import pyarrow
+        from pyarrow import csv as arrow_csv
 
         places = [self.names.index(name) for name in names]
         with self._errors(), self._open() as file:
             unnamed = [f"f{place}" for place in range(len(self.names))]
-            reader = csv.open_csv(
-                file, *self._options(unnamed, column_names=unnamed, skip_rows=self._skipped)
+            # With its threads beside torch's, the process sometimes aborts when it ends.
+            reading = arrow_csv.ReadOptions(
+                use_threads=False,
+                block_size=BLOCK,
+                column_names=unnamed,
+                skip_rows=self._skipped,
             )
+            parsing = arrow_csv.ParseOptions(delimiter=self._delimiter, newlines_in_values=True)
+            converting = arrow_csv.ConvertOptions(
+                column_types=dict.fromkeys(unnamed, pyarrow.string()),
+                null_values=[""],
+                strings_can_be_null=True,
+                quoted_strings_can_be_null=True,
+            )
+            reader = arrow_csv.open_csv(file, reading, parsing, converting)
             last = None
             for batch in reader:
                 if batch.num_rows:
@@ -166,22 +174,6 @@ class CsvSource(Source):
                 ends = [str(column[-1]) for column in last.columns if column[-1].is_valid]
                 if any("\n" in cell for cell in ends):
                     raise TableError(f"{self.path}: a quoted cell is never closed")
-
-    def _options(self, columns: Sequence[str], **reading: Any) -> Any:
-        import pyarrow
-        from pyarrow import csv
-
-        return (
-            # With its threads beside torch's, the process sometimes aborts when it ends.
-            csv.ReadOptions(use_threads=False, block_size=BLOCK, **reading),
-            csv.ParseOptions(delimiter=self._delimiter, newlines_in_values=True),
-            csv.ConvertOptions(
-                column_types={name: pyarrow.string() for name in columns},
-                null_values=[""],
-                strings_can_be_null=True,
-                quoted_strings_can_be_null=True,
-            ),
-        )
 
     def _open(self) -> _CheckedBytes:
         return _CheckedBytes(self)
@@ -195,7 +187,7 @@ class CsvSource(Source):
             yield
         except UnicodeDecodeError:
             raise TableError(f"{self.path}, {place}: not UTF-8; save the file as UTF-8") from None
-        except (pyarrow.ArrowException, OSError) as error:
+        except (pyarrow.ArrowException, csv.Error, OSError) as error:
             text = str(error).splitlines()[0]
             found = re.search(r"Row #(\d+): (.*)", text)
             place = f", row {int(found[1]) - 1}" if found else ""

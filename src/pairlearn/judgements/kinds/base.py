@@ -66,8 +66,6 @@ class Column:
                 problem = "is read as an empty cell or without its spaces: choose another word"
             elif not self.low <= value <= self.high:
                 problem = f"is {value:g}, outside [{self.low:g}, {self.high:g}]"
-            elif self.signed and value not in range(-127, 128):
-                problem = f"is {value:g}: without a word for 0, values are small whole numbers"
             if problem:
                 raise ValueError(f"column {self.name!r}: the word {word!r} {problem}")
 
