@@ -25,6 +25,7 @@ from pairlearn.estimators.fitted import Fitted
 from pairlearn.estimators.folder_format import ModelFolderError, read_folder, write_folder
 from pairlearn.estimators.parameters import TrainingOptions
 from pairlearn.io import encoder
+from pairlearn.io.cells import ColumnKind
 from pairlearn.judgements.scales import Scale
 from pairlearn.models import CONVOLUTIONAL, MLP
 from pairlearn.risks import Risk, make_risk
@@ -80,7 +81,7 @@ class Column(Section):
     """What an encoder has learnt about a column."""
 
     name: str
-    kind: str
+    kind: ColumnKind
     fill: float | None
     words: list[str]
     weights: list[float]

@@ -53,11 +53,6 @@ class Column:
     times: bool = False
 
     def __post_init__(self) -> None:
-        plain = isinstance(self.name, str) and all(isinstance(word, str) for word in self.words)
-        if self.kind not in KINDS or not plain:
-            raise ValueError(f"no column is named {self.name!r:.80} and of kind {self.kind!r:.80}")
-        if not np.isfinite(np.array([self.fill or 0, *self.weights], np.float64)).all():
-            raise ValueError(f"column {self.name!r:.80} has numbers that are not finite")
         if self.kind == "text" and len(self.weights) != len(self.words):
             raise ValueError(f"column {self.name!r:.80} has not as many weights as words")
 
