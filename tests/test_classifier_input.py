@@ -345,3 +345,13 @@ def test_statements_that_name_items_are_about_these_items():
     np.testing.assert_allclose(fitted.predict_proba(X), expected, atol=1e-3)
     with pytest.raises(ValueError, match=r"labels name 40 items, and pairs has 41: .*located"):
         fit(X[[*range(40), 0]], named)
+
+
+@pytest.mark.parametrize("columns", [["a"], ["a", "b"]])
+def test_an_empty_frame_is_refused_in_scikit_learns_words(columns):
+    frame = pd.DataFrame({"a": X[:, 0], "b": np.where(X[:, 1] > 0, "yes", "no")})[columns]
+    classifier = fit(ENDS, preprocessor=frame)
+    with pytest.raises(ValueError, match=r"Found array with 0 sample\(s\)"):
+        classifier.predict(frame[:0])
+    with pytest.raises(TableError, match=f"X lacks .*'{columns[-1]}' that the model was fitted to"):
+        classifier.predict(pd.DataFrame())

@@ -2,6 +2,7 @@
 
     python bench/speed/worth.py [--sets wine,moons] [--seeds 10] [--first 600] [--lines FILE]
     python bench/speed/worth.py --lines FILE --table       # of what is in FILE alone
+    python bench/speed/worth.py --private --others 0       # annotators who know more
 
 Four sets of scikit-learn's with 40, 100 and 200 pairs of 70% of their items, tested on the others.
 The annotator is a support vector machine with calibrated probabilities, fitted to the 70%, and so
@@ -27,6 +28,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy.special import expit, logit
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine, make_moons
 from sklearn.pipeline import make_pipeline
@@ -54,14 +56,23 @@ def load(name: str) -> tuple[NDArray[Any], NDArray[np.bool_]]:
 SETS = ("breast cancer", "wine", "moons", "digits")
 
 
-def cell(name: str, n: int, seed: int, *, others: bool = True) -> dict[str, Any]:
-    """Test accuracies of one seed; with `others`, also from answers other than pairs."""
+def cell(
+    name: str, n: int, seed: int, *, others: bool = True, private: bool = False
+) -> dict[str, Any]:
+    """Test accuracies of one seed; with `others`, also from answers other than pairs.
+
+    An annotator with `private` knowledge has seen a signal of each item, too, whose log-likelihood
+    ratio is N(2, 4) for positive items and N(−2, 4) for others.
+    """
     x, positive = load(name)
     rng = np.random.default_rng(seed)
     order = rng.permutation(len(x))
     known, test = order[: round(0.7 * len(x))], order[round(0.7 * len(x)) :]
     annotator = make_pipeline(StandardScaler(), CalibratedClassifierCV(SVC(), ensemble=False))
     r = annotator.fit(x[known], positive[known]).predict_proba(x)[:, 1]
+    if private:
+        signal = np.random.default_rng([seed, 1]).normal(np.where(positive, 2, -2), 2)
+        r = expit(logit(r) + signal)
     again = [rng.permutation(known) for _ in range(2 * n // len(known) + 1)]
     ends = np.concatenate(again)[: 2 * n].reshape(n, 2)
     pairs = Judgements.from_pairs(ends, PairLabels.from_posteriors(*r[ends].T))
@@ -129,6 +140,7 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=600, help="seed; the rule saw others")
     parser.add_argument("--lines", type=Path, help="JSON lines to go on from and to add to")
     parser.add_argument("--table", action="store_true", help="print the tables only")
+    parser.add_argument("--private", action="store_true", help="annotators know more")
     parser.add_argument("--others", type=int, default=10, help="seeds with other than pairs, too")
     args = parser.parse_args()
     torch.set_num_threads(1)
@@ -140,7 +152,8 @@ def main() -> None:
         for name in args.sets.split(","):
             for n in SIZES:
                 if (name, n, seed) not in fitted:
-                    done.append(cell(name, n, seed, others=seed < args.first + args.others))
+                    others = seed < args.first + args.others
+                    done.append(cell(name, n, seed, others=others, private=args.private))
                     print(json.dumps(done[-1]), file=sys.stderr, flush=True)
                     if args.lines is not None:
                         with args.lines.open("a") as file:

@@ -61,7 +61,8 @@ if TYPE_CHECKING:
 
 FEW = 400
 """Rows from which on the network is trained: with 300 pairs it was at most 0.003 behind the linear
-model on six data sets, and up to 0.16 ahead (`bench/speed/model_choice.py`)."""
+model on six data sets, and up to 0.16 ahead. `bench/speed/worth.py` measures the rule on four,
+also with annotators who know more than the features."""
 RANKED = 0.99
 """Share of the answers that a linear score must rank: less than 0.01 is left to gain then."""
 PENALTIES = np.geomspace(1e-4, 1e2, 25)
