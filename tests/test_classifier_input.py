@@ -87,7 +87,10 @@ def fit(pairs=PAIRS, labels=LABELS, arguments=None, **parameters):
         ({"labels": LABELS[:5]}, "labels has 5 rows and pairs has 20"),
         ({"labels": pair_table(*ENDS.T, *LABELS.T)[:5]}, "labels has 5 rows and pairs has 20"),
         ({"labels": LABELS[:, 0]}, r"shape \(n, 2\), columns similarity and difference"),
-        ({"labels": changed(LABELS, 5, 3, 0)}, r"lie in \[0, 1\]; row 3 is 5: divide percent"),
+        (
+            {"labels": changed(LABELS, 5, 3, 0)},
+            r"lie in \[0, 1\]; row 3 is 5: map answers on another scale",
+        ),
         ({"labels": changed(LABELS, np.inf, 3, 1)}, "difference is infinite in row 3"),
         ({"labels": changed(LABELS, NAN, 3)}, "neither similarity nor difference in row 3: drop"),
         (

@@ -341,7 +341,7 @@ def test_repr_is_short_and_the_same_for_every_kind(make: Make) -> None:
         (
             [0.5, 1.2, 3],
             [0, 0, 0],
-            r"similarity must lie in \[0, 1\]; row 1 is 1\.2: divide percent",
+            r"similarity must lie in \[0, 1\]; row 1 is 1\.2: map answers on another scale",
         ),
         ([0.5, 0.5], [0.2, -1.5], r"difference must lie in \[-1, 1\]; row 1 is -1\.5"),
         ([0.5, math.inf], [0, 0], "similarity is infinite in row 1: use NaN"),

@@ -65,7 +65,7 @@ class PairLabels:
         _check_finite("similarity", similarity)
         _check_finite("difference", difference)
         if not noisy:
-            hint = ": divide percentages by 100; PairLabels(..., noisy=True) admits noise"
+            hint = ": map answers on another scale to it; PairLabels(..., noisy=True) admits noise"
             _check_range("similarity", similarity, 0.0, 1.0, hint)
             _check_range("difference", difference, -1.0, 1.0, hint)
         xp = _namespace(similarity)
