@@ -115,7 +115,7 @@ html_css_files = ["site.css"]
 html_math_renderer = "mathml"
 html_copy_source = False
 html_show_sourcelink = False
-html_show_search_summary = False  # summaries are fetched, which a page on disk may not do
+html_js_files = ["search.js"]
 pygments_dark_style = "github-dark"
 html_theme_options = {
     "navigation_with_keys": True,

@@ -150,10 +150,11 @@ bench/results/README.md: (from {labels.least:.3f} on {least[labels]} to
 
 bench/results/README.md: in {n[noisy]} cells (six sets, five σ), by {by[noisy]}
 
-bench/results/README.md: ahead in {n[limited]} cells with 10% to 100% of the pairs, level in the
-others, and three of its {alone.cells} runs ended with a class mirrored. Guided it is ahead in
-{n[guided]} cells (five of the sets), level in the others, and none of its
-{mirrored.cells} runs ended so
+bench/results/README.md: none of {mirrored.cells} runs ended with a class mirrored, and three of
+{alone.cells} did without guidance
+
+bench/results/README.md: ahead of the paper's methods in {n[limited]} cells, and level in the
+others. Guided it is ahead in {n[guided]} cells (five of the sets), and level in the others
 """
 """What pages say, with the numbers that the function gives."""
 

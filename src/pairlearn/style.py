@@ -2,7 +2,7 @@
 
 A **family** of risks has a colour and a marker; its **correction** determines the dash of a line
 and the fill of a marker: ABS solid and full, ReLU dashed and pale, none dotted and hollow; the
-guided likelihood is dashed and full. Supervised training and the annotator, which are references
+guided likelihood is dashed and hollow. Supervised training and the annotator, which are references
 rather than competitors, are grey.
 
 The colours are those of Okabe and Ito, changed as little as possible so that any two are 20 apart
@@ -49,7 +49,7 @@ _CORRECTIONS: dict[str, tuple[Dash, float]] = {
     "none": ("dotted", 0.0),
     "relu": ("dashed", 0.45),
     "abs": ("solid", 1.0),
-    "guided": ("dashed", 1.0),
+    "guided": ("dashed", 0.0),
 }
 _UNCORRECTED = ("supervised", "annotator")
 

@@ -256,7 +256,7 @@ def _figure(grid: str, parts: Sequence[Panel]) -> Figure:
     if grid != "robustness" and any(len(cell.seeds) > 1 for part in parts for cell in part.cells):
         title += f"; {'bars' if grid == 'accuracy' else 'bands'} {SPREAD}"
     if grid == "robustness":
-        figure = _compose(parts, (2.3, 2.3), title, columns=9, share_rows=True)
+        figure = _compose(parts, (2.6, 2.2), title, columns=2, share_rows=True)
         heat_map = figure.axes[0].collections[0]  # all have the same scale
         figure.colorbar(heat_map, ax=figure.axes, label=axis_label("accuracy", "share correct"))
         return figure
@@ -287,7 +287,7 @@ def _compose(
     size: tuple[float, float],
     title: str,
     *,
-    columns: int = 4,
+    columns: int = 3,
     label_width: float = 0.2,
     share_rows: bool = False,
 ) -> Figure:
