@@ -168,7 +168,7 @@ def _reversed(answers: Answers, people: list[int], scores: Floats | None) -> Fou
     along = (correlation > RELATED) & (errors > CLEAR)
     for k, who in enumerate(people):
         enemies = np.flatnonzero(against[k])
-        # Nobody is on this side, and at least two on the other agree with each other.
+        # No annotator is on this side, and at least two on the other agree with each other.
         if along[k].any() or not along[np.ix_(enemies, enemies)].any():
             continue
         worst = int(enemies[correlation[k, enemies].argmin()])
