@@ -157,7 +157,7 @@ PAIRS = [Pair(number, str(number), "x") for number in range(20)]
 
 
 def judging(fails: str = "", error: Exception | None = None) -> Any:
-    def judge(left: str, right: str) -> Judgement:
+    def judge(left: str, right: str, about: str | None) -> Judgement:
         if error is not None and left == fails:
             raise error
         return Judgement(0.9, 0.5, 0.1, 1.0)

@@ -138,7 +138,7 @@ def test_checks_are_mixed_in_at_their_share(tmp_path: Path) -> None:
         while (task := store.undo(ann.id).result()) is not None and task.pair != last:
             pass
         assert task is not None and store.next_task(ann.id) == task
-        quality = quality_of(store.answers(), store.mixed.pairs, LEVELS)["ann"]
+        quality = quality_of(store.answers(), store.checks(project), LEVELS)["ann"]
         assert (quality.known, quality.right) == (due - 1, due - 1)
     changed = make(tmp_path / "q", items=30, pairs=60, known=CHECKS[:1])
     with Store.create(changed) as store:
@@ -151,29 +151,6 @@ def test_checks_are_mixed_in_at_their_share(tmp_path: Path) -> None:
     object.__setattr__(fewer, "known", (Known("i0", "nobody", "alike"),))
     with pytest.raises(StoreError, match=r"known\[0\]: 'nobody' is not among the items"):
         Store.open(fewer)
-
-
-def test_repeats_come_later_and_the_other_way_round(tmp_path: Path) -> None:
-    project = make(tmp_path, items=30, pairs=60, overlap=2, repeat_share=0.1, known=CHECKS[:3])
-    with Store.create(project) as store:
-        (ann, _), _ = store.add_annotators(["ann", "bob"])
-        ends = {pair.id: (pair.left, pair.right) for pair in store.pairs()}
-        order = judge_all(store, ann.id, "left surely")
-        assert (
-            len(store.mixed.repeats) == 6
-            and sum(pair in store.mixed.repeats for pair in order) == 6
-        )
-        for repeat, first in store.mixed.repeats.items():
-            assert ends[repeat] == ends[first][::-1]
-            assert order.index(repeat) - order.index(first) > 8
-        quality = quality_of(store.answers(), store.mixed.pairs, LEVELS, store.mixed.repeats)["ann"]
-        # "Left surely" both times is against itself, the pair being turned.
-        assert (quality.repeats, quality.agree) == (6, 0)
-        assert "only 0 of 6 repeated pairs answered alike" in quality.flags
-        pair = next(iter(store.mixed.repeats))
-        s, c = LEVELS["right surely"]
-        submit(store, ann.id, pair, "again", s, difference=c)
-        assert quality_of(store.answers(), {}, LEVELS, store.mixed.repeats)["ann"].agree == 1
 
 
 def test_flags_in_words() -> None:

@@ -275,7 +275,7 @@ NEWER = f"PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = 99"
     [
         (OTHER, "is an SQLite file of another program"),
         (f"{OTHER} PRAGMA user_version = 1", "is an SQLite file of another program"),
-        (NEWER, "has schema version 99; this pairlearn reads version 1"),
+        (NEWER, "has schema version 99; this pairlearn reads version 2"),
         (b"id,x\n" * 1000, "is not a file of answers"),
         (None, "answers.sqlite does not exist"),
     ],

@@ -79,9 +79,9 @@ def test_a_project_grows_while_two_people_answer(tmp_path: Path) -> None:
 def test_a_raised_plan_takes_effect_and_a_lowered_one_is_refused(tmp_path: Path) -> None:
     project = make(tmp_path / "p", items=8, pairs=12)
     Store.create(project).close()
-    more = replace(project, plan=replace(project.plan, pairs=20), repeat_share=0.5)
+    more = replace(project, plan=replace(project.plan, pairs=20))
     with Store.open(more) as store:
-        assert store.planned() == 20 and len(store.mixed.repeats) == 10
+        assert store.planned() == 20
         with pytest.raises(StoreError, match="8 items make 8 further pairs; got 9"):
             store.extend(9)
     with pytest.raises(StoreError, match=r"plan\.pairs is 12, and 20 pairs are drawn already"):

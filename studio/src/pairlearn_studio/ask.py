@@ -6,18 +6,22 @@ recur, this is far cheaper.
 
 A function that judges pairs is called as ``f(left, right)`` and returns ``(similarity,
 difference)``; one that judges items is called as ``f(item)`` and returns P(y = +1 | x). Both
-return None for "can't say". Arguments are `pairlearn_studio.ItemView`: a cell of a table is
-``dict(item.rows)[name]``, a text ``item.text``, an image ``item.image_path``.
+return None for "can't say". In a project of several classes they are ``f(left, right, about)``,
+which returns the similarity alone if ``about`` is empty, and ``f(item)``, which returns the
+probability of each class by its name. Arguments are `pairlearn_studio.ItemView`: a cell of a table
+is ``dict(item.rows)[name]``, a text ``item.text``, an image ``item.image_path``.
 """
 
 from __future__ import annotations
 
 import importlib
+import math
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,6 +29,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pairlearn.labels import PairLabels
+from pairlearn_studio.changes import Changes
 from pairlearn_studio.endpoint import ChatEndpoint
 from pairlearn_studio.items import ItemView
 from pairlearn_studio.judges import (
@@ -103,11 +108,38 @@ def pair_model(function: Callable[[ItemView, ItemView], Any]) -> PairModel:
     pairlearn_studio.limits.ModelError: <lambda> returned (60, 20): similarity must lie in [0, 1]
     """
     lowest = {"similarity": 0, "difference": -1}
-    return _checked(function, Said, "(similarity, difference)", lowest)
+    both = _checked(function, Said, "(similarity, difference)", lowest)
+    alone = _checked(function, partial(Said, difference=None), "a similarity", {"similarity": 0})
+
+    def ask(first: ItemView, second: ItemView, *about: str) -> Said:
+        said: Said = (alone if about == ("",) else both)(first, second, *about)
+        return said
+
+    return ask
 
 
-def item_model(function: Callable[[ItemView], Any]) -> PosteriorModel:
+def item_model(
+    function: Callable[[ItemView], Any], classes: Collection[str] = ()
+) -> PosteriorModel:
     """Wrap a function of one item, and check what it returns, as `pair_model` does."""
+    if classes:
+        name = getattr(function, "__name__", type(function).__name__)
+
+        def ask(item: ItemView) -> SaidOfItem:
+            if (answer := function(item)) is None:
+                return SaidOfItem(None, mass=0.0)
+            try:
+                p = {one: float(answer[one]) for one in classes}
+            except (TypeError, ValueError, LookupError):
+                p = {}
+            if not p or min(p.values()) < 0 or not math.isclose(sum(p.values()), 1, abs_tol=1e-3):
+                raise ModelError(
+                    f"{name} returned {repr(answer)[:80]}: return the probability of each of "
+                    f"{', '.join(classes)}, which sum to 1, or None for “can't say”"
+                )
+            return SaidOfItem(p)
+
+        return ask
     return _checked(function, SaidOfItem, "P(positive)", {"P(positive)": 0})
 
 
@@ -117,7 +149,7 @@ def _checked(
     """Wrap a function whose return values must lie between a lowest value and 1."""
     name = getattr(function, "__name__", type(function).__name__)
 
-    def ask(*items: ItemView) -> Any:
+    def ask(*items: Any) -> Any:
         answer = function(*items)
         if answer is None:
             return kind(*[None for _ in lowest], mass=0.0)
@@ -201,7 +233,8 @@ def fill(
     ----------
     pairs : iterable of Pair
     judge : callable
-        Maps two item ids to a judgement; called from ``concurrent`` threads.
+        Maps two item ids, and what the pair is asked about, to a judgement; called from
+        ``concurrent`` threads.
     keep : callable
         Called with pair, judgement and seconds; returns when the judgement is on disk.
     skip : callable
@@ -219,7 +252,7 @@ def fill(
     def work(pair: Pair) -> Judgement:
         begin = time.monotonic()
         try:
-            judgement = judge(pair.left, pair.right)
+            judgement = judge(pair.left, pair.right, pair.about)
         except (LimitReached, Stopped, ModelError, SkippedError):
             raise
         except Exception as error:
@@ -311,15 +344,21 @@ class Seat:
         return [pair for pair in self._store.pairs() if pair.id not in self._done]
 
     def keep(self, pair: Pair, judgement: Judgement, seconds: float) -> None:
-        """Store a judgement, unless another run has already stored one."""
+        """Store a judgement, unless another run has already stored one.
+
+        SkippedError if the pair is asked about another class by now.
+        """
         answer = Answer(
             judgement.similarity, judgement.difference, cant_say=judgement.cant_say,
             seconds=seconds, orders=judgement.orders,
         )  # fmt: skip
-        self._store.carry_out(
-            lambda changes: changes.import_answer(self._name, pair.id, answer, revise=False),
-            who="model",
-        )
+
+        def work(changes: Changes) -> None:
+            if changes.first("SELECT about FROM pair WHERE id = ?", pair.id) != (pair.about,):
+                raise SkippedError("another class is asked about by now: run again")
+            changes.import_answer(self._name, pair.id, answer, revise=False)
+
+        self._store.carry_out(work, who="model")
 
     def skip(self, pair: Pair, reason: str) -> None:
         """Note in the history that a pair was skipped."""

@@ -1,10 +1,9 @@
 """Every change of the answers, each inside a transaction of the writer.
 
 Checks, the known pairs that are mixed in, are stored as pairs outside of the plan, and are
-``known_share`` of what every annotator judges. Repeats are pairs of the plan the other way round,
-some time after the first answer. Which of the next tasks is one of these follows from the
-annotator and the number of their answers: it cannot be guessed, and stays the same when a page is
-reloaded.
+``known_share`` of what every annotator judges. Which of the next tasks is one of these follows from
+the annotator and the number of their answers: it cannot be guessed, and stays the same when a page
+is reloaded.
 """
 
 from __future__ import annotations
@@ -14,16 +13,15 @@ import math
 import secrets
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from itertools import repeat
 from typing import Any, get_args
 
-import msgspec
-
-from pairlearn_studio.choosing import assign, random_pairs
+from pairlearn_studio.choosing import assign, choose_sets, random_pairs
 from pairlearn_studio.project import Project
-from pairlearn_studio.reader import ADJUDICATOR, CONTROLS, LINKED, THEIRS, Queries, token_hash
-from pairlearn_studio.records import Annotator, Answer, Controls, Known, Origin, Receipt
+from pairlearn_studio.reader import ADJUDICATOR, CHECKS, LINKED, THEIRS, Queries, token_hash
+from pairlearn_studio.records import Annotator, Answer, Origin, Receipt
 from pairlearn_studio.store_file import StoreError
 
 MAX_NAME = 80
@@ -34,7 +32,7 @@ _KEPT = (
     f"WHERE a.touched IS NOT NULL AND {LINKED} "
     "UNION SELECT a.annotator, min(a.pair) FROM assignment a "
     "JOIN annotator n ON n.id = a.annotator JOIN pair p ON p.id = a.pair "
-    f"WHERE a.answer IS NULL AND {LINKED} AND p.origin <> 'import' GROUP BY a.annotator"
+    f"WHERE a.answer IS NULL AND {LINKED} AND p.origin = 'plan' GROUP BY a.annotator"
 )
 """Assignments that never move: answered, reopened, or the next one of an annotator."""
 
@@ -127,7 +125,9 @@ class Changes(Queries):
         assignment = {"annotator": annotator, "pair": pair}
         others = json.dumps(answer.others) if answer.others else ""
         orders = json.dumps(answer.orders) if answer.orders else ""
-        row = vars(answer) | {"others": others, "orders": orders, "revision": (latest or 0) + 1}
+        classes = json.dumps(answer.classes) if answer.classes else ""
+        row = vars(answer) | {"others": others, "orders": orders, "classes": classes}
+        row["revision"] = (latest or 0) + 1
         answer_id = self._insert("answer", at=now(), **assignment, **row)
         action = "answered" if before is None else "revised"
         self._set_answer(answer_id, action, before=before, **assignment)
@@ -271,25 +271,25 @@ class Changes(Queries):
 
     # -- pairs and assignments -----------------------------------------------------------
 
-    def find_pair(self, left: str, right: str) -> tuple[int, bool] | None:
-        """Id of a pair in either direction, and whether it is stored the other way round."""
-        query = (
-            "SELECT id, left <> ?1 FROM pair "
-            "WHERE (left = ?1 AND right = ?2) OR (left = ?2 AND right = ?1) ORDER BY id"
-        )
-        row = self.first(query, left, right)
-        return None if row is None else (int(row[0]), bool(row[1]))
+    def add_pairs(
+        self,
+        pairs: Iterable[tuple[str, str]],
+        origin: str,
+        asked: Iterable[tuple[str | None, float]] = repeat((None, 1.0)),
+    ) -> list[int]:
+        """Add pairs, none of which may be there in either direction; return their ids.
 
-    def add_pairs(self, pairs: Iterable[tuple[str, str]], origin: str) -> list[int]:
-        """Add pairs, none of which may be there in either direction; return their ids."""
+        ``asked`` has the set that is asked about, and the probability of this choice.
+        """
         ids = []
-        for left, right in pairs:
+        for (left, right), (about, q) in zip(pairs, asked, strict=False):
             pair = f"the pair ({left!r}, {right!r})"
             if left == right:
                 raise StoreError(f"{pair} is an item with itself")
-            if known := self.find_pair(left, right):
+            if known := self.find_pair(left, right, about):
                 raise StoreError(f"{pair} already exists, as pair {known[0]}")
-            ids.append(self._insert("pair", left=left, right=right, origin=origin))
+            row = {"left": left, "right": right, "about": about, "q": q, "origin": origin}
+            ids.append(self._insert("pair", **row))
         self.log("pairs added", f"{len(ids)} pairs, origin {origin}")
         return ids
 
@@ -308,11 +308,20 @@ class Changes(Queries):
         ends = self.rows("SELECT left, right FROM pair WHERE right <> ''")
         taken = {(row[left], row[right]) for left, right in ends if left in row and right in row}
         try:
-            drawn = random_pairs(len(items), missing, project.plan.seed, taken).tolist()
+            drawn = random_pairs(len(items), missing, project.plan.seed, taken)
         except ValueError as error:
             raise StoreError(f"the plan cannot be met: {error}") from None
-        self.add_pairs([(items[left], items[right]) for left, right in drawn], "plan")
+        pairs = [(items[left], items[right]) for left, right in drawn.tolist()]
+        self.add_pairs(pairs, "plan", choose_sets(project, drawn, len(taken)))
         self.assign_new(project)
+
+    def ask_about(self, chosen: Mapping[int, tuple[str, float]]) -> None:
+        """Ask about other sets where nobody has answered or sees the pair yet."""
+        seen = {pair for _, pair in self.rows(_KEPT)}
+        self.connection.executemany(
+            "UPDATE pair SET about = ?, q = ? WHERE id = ? AND origin = 'plan' AND about <> ''",
+            [(*asked, pair) for pair, asked in chosen.items() if pair not in seen],
+        )
 
     def _assign(self, annotator: int, pair: int) -> None:
         """Assign one pair to one annotator, unless it is theirs already."""
@@ -331,7 +340,7 @@ class Changes(Queries):
         models = set() if project.models_count else set(self._ids("annotator", "origin = 'model'"))
         quotas = self.rows(f"SELECT id, quota FROM annotator WHERE {LINKED} ORDER BY id")
         active = {who: math.inf if quota is None else quota for who, quota in quotas}
-        pairs = self._ids("pair", "origin <> 'import'")
+        pairs = self._ids("pair", "origin = 'plan'")
         kept: dict[int, list[int]] = {}
         for annotator, pair in self.rows(kept_query):
             if annotator not in models:
@@ -347,7 +356,7 @@ class Changes(Queries):
             ("INSERT INTO assignment (annotator, pair) VALUES (?, ?)", wanted - present),
         ):
             self.connection.executemany(statement, sorted(rows))
-        self._assign_controls(wanted, list(active))
+        self._assign_checks(project, wanted, list(active))
         self.set_setting("overlap", f"{project.overlap} {project.models_count}")
         detail = f"{len(pairs)} pairs, {len(active)} annotators, overlap {project.overlap}"
         self.log("pairs assigned", detail)
@@ -356,44 +365,32 @@ class Changes(Queries):
         query = f"SELECT id FROM {table} WHERE {condition} ORDER BY id"
         return [row_id for (row_id,) in self.rows(query)]
 
-    def mix_in(self, checks: Sequence[Known], share: float, repeat_share: float) -> None:
-        """Add checks and repeats to the pairs, and unassign those that are no longer wanted."""
-        before = Controls.read(self.setting(CONTROLS))
-        controls = Controls(list(checks), share, {}, repeat_share)
+    def mix_in(self, project: Project) -> None:
+        """Make pairs of the checks, and unassign those that are no longer wanted."""
+        checks = project.known_for("check")
         for check in checks:
-            pair, swapped = self.find_pair(check.left, check.right) or (
-                self.add_pairs([(check.left, check.right)], "import")[0],
-                False,
-            )
-            controls.pairs[pair] = check.swapped() if swapped else check
-        plan = self.rows("SELECT id, left, right FROM pair WHERE origin = 'plan' ORDER BY id")
-        repeat_of = {original: repeat for repeat, original in before.repeats.items()}
-        for original, left, right in plan[: math.ceil(repeat_share * len(plan))]:
-            repeat = repeat_of.get(original) or self._insert(
-                "pair", left=right, right=left, origin="import"
-            )
-            controls.repeats[repeat] = original
-        mixed, planned = {*controls.pairs, *controls.repeats}, {pair for pair, *_ in plan}
-        controls.outside = frozenset(mixed - planned)
-        for gone in {*before.pairs, *before.repeats} - mixed:
-            # Pairs of the plan among these are assigned anew with the others.
+            about = check.about if project.classes else None
+            if self.find_pair(check.left, check.right, about) is None:
+                self.add_pairs([(check.left, check.right)], "check", [(about, 1.0)])
+        wanted = self.checks(project)
+        for pair in wanted:
+            self.rows("UPDATE pair SET origin = 'check' WHERE id = ? AND origin = 'import'", pair)
+        for gone in {*self._ids("pair", "origin = 'check'")} - wanted.keys():
             self.rows("DELETE FROM assignment WHERE pair = ? AND answer IS NULL", gone)
-        self.set_setting(CONTROLS, msgspec.json.encode(controls).decode())
-        self.log("mixed in", f"{len(controls.pairs)} known pairs, {len(controls.repeats)} repeats")
+        self.set_setting(CHECKS, project.mixed_in)
+        self.log("mixed in", f"{len(checks)} known pairs")
 
-    def _assign_controls(self, assigned: set[tuple[int, int]], active: Sequence[int]) -> None:
-        """Assign checks in proportion to each annotator's pairs, and repeats; none is lost."""
-        controls = Controls.read(self.setting(CONTROLS))
-        if not controls.total_share:
-            return
+    def _assign_checks(
+        self, project: Project, assigned: set[tuple[int, int]], active: Sequence[int]
+    ) -> None:
+        """Assign checks in proportion to each annotator's pairs; none is lost."""
+        wanted = self.checks(project)
+        checks = [pair for pair in self._ids("pair", "origin = 'check'") if pair in wanted]
         load = Counter(who for who, _ in assigned)
-        checks = [pair for pair in controls.pairs if pair in controls.outside]
-        present = set(self.rows("SELECT annotator, pair FROM assignment"))
-        for who in active:
-            due = min(len(checks), math.ceil(controls.share * load[who]))
-            start = who % max(len(checks), 1)
+        present = set(self.rows(_ALL))
+        for who in active if checks else ():
+            due = min(len(checks), math.ceil(project.known_share * load[who]))
+            start = who % len(checks)
             free = [pair for pair in checks[start:] + checks[:start] if (who, pair) not in present]
-            missing = max(due - (len(checks) - len(free)), 0)
-            repeats = [pair for pair, of in controls.repeats.items() if (who, of) in assigned]
-            for pair in free[:missing] + repeats:
+            for pair in free[: max(due - (len(checks) - len(free)), 0)]:
                 self._assign(who, pair)

@@ -6,12 +6,15 @@ import heapq
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.columns import check_integer
+from pairlearn.judgements.sets import join_set, propose_sets
 from pairlearn.randomness import permutation, stream, uniform
+from pairlearn_studio.project import Project
 
 
 def random_pairs(
@@ -50,6 +53,30 @@ def _draw(
         drawn = np.concatenate([drawn, more[np.isin(more, list(taken), invert=True)]])
         drawn = drawn[np.sort(np.unique(drawn, return_index=True)[1])]
     return drawn[:wanted]
+
+
+def choose_sets(
+    project: Project, ends: NDArray[np.int64], number: int, predictions: Any = None
+) -> list[tuple[str | None, float]]:
+    """The set of classes that each pair is asked about, and the probability of this choice.
+
+    One of the sets that the project names, or else a class that ``predictions`` of a quick model
+    propose (`pairlearn.judgements.propose_sets`); without predictions all are as likely. Draws of
+    another ``number`` are independent. None in a project of two classes.
+    """
+    if not project.classes:
+        return [(None, 1.0)] * len(ends)
+    seed, n = project.plan.seed, len(ends)
+    sets, uniform_only = list(project.about or map(join_set, ([k] for k in project.classes))), {}
+    if predictions is None or project.about:
+        predictions, uniform_only = np.full((1, len(sets)), 1 / len(sets)), {"share_uniform": 1.0}
+        ends = np.zeros_like(ends)
+    asked: list[tuple[str | None, float]] = [(sets[0], 1.0)] * n
+    if len(sets) > 1:
+        chosen, q = propose_sets(predictions, ends, **uniform_only, seed=seed + number)
+        asked = [(sets[k], float(p)) for k, p in zip(chosen, q, strict=True)]
+    same = uniform(stream(seed, "same", number), n) < project.same_share
+    return [("", 1.0) if one else which for one, which in zip(same, asked, strict=True)]
 
 
 def _encode(first: int, second: int) -> int:

@@ -19,6 +19,7 @@ from pairlearn.io import TableError, read_pairs
 from pairlearn.io.cells import convert
 from pairlearn.io.write import file_columns, open_rows
 from pairlearn.judgements import Judgements
+from pairlearn.judgements.sets import join_set, split_set
 from pairlearn_studio.changes import Changes
 from pairlearn_studio.overview import AnswerColumns
 from pairlearn_studio.reader import StoreReader
@@ -58,19 +59,20 @@ def settled(answers: Sequence[StoredAnswer], author: str | None) -> list[StoredA
 
 
 def exportable(store: StoreReader) -> list[StoredAnswer]:
-    """Answers for an export: without known pairs and repeats."""
+    """Answers for an export: without known pairs."""
     mixed_in = store.mixed_in
     return [answer for answer in store.answers() if answer.pair not in mixed_in]
 
 
 def export_table(answers: Sequence[StoredAnswer]) -> Exported:
     """The judgements as a table, one row each; ValueError if there are none."""
-    rows = [answer for answer in answers if not answer.cant_say]
+    judged = [answer for answer in answers if not answer.cant_say]
     if not answers:
         raise ValueError("nothing to export: there are no answers yet")
-    if not rows:
+    if not judged:
         raise ValueError(f"nothing to export: all {len(answers)} answers are “can't say”")
-    columns = AnswerColumns(rows)
+    rows = [row for answer in judged for row in (_labels(answer) if answer.classes else [answer])]
+    columns, sets = AnswerColumns(rows), [row.about or "" for row in rows]
     names = dict.fromkeys(name for row in rows for name in row.others)
     statements: Any = {name: [row.others.get(name, np.nan) for row in rows] for name in names}
     table = read_pairs(
@@ -82,11 +84,23 @@ def export_table(answers: Sequence[StoredAnswer]) -> Exported:
             "preference": columns.preference,
             "annotator": columns.annotator.tolist(),
             **statements,
+            **({"about": sets, "q": [row.q for row in rows]} if any(sets) else {}),
         }
     )
     levels = tuple(row.level for row in rows)
-    cant_say, infeasible = len(answers) - len(rows), int(columns.infeasible_rows.sum())
+    cant_say, infeasible = len(answers) - len(judged), int(columns.infeasible_rows.sum())
     return Exported(table, cant_say, infeasible, levels)
+
+
+def _labels(answer: StoredAnswer) -> list[StoredAnswer]:
+    """The classes of both items, as a label of each."""
+    return [
+        replace(
+            answer, left=item, right="", about=join_set([name]), q=1.0, level="",
+            similarity=None, difference=None, others={"label": 1.0},
+        )
+        for item, name in zip((answer.left, answer.right), answer.classes, strict=True)
+    ]  # fmt: skip
 
 
 def in_numbers(answer: StoredAnswer) -> bool:
@@ -99,6 +113,8 @@ def answer_lines(
 ) -> Iterator[bytes]:
     """Every answer as a line of JSON, "can't say" too; marks those that ``author`` overruled."""
     internal = {"id", "pair", "others", "key"}
+    if not any(answer.about is not None for answer in answers):
+        internal |= {"about", "q", "classes"}
     standing = {answer.id for answer in settled(answers, author)}
     for answer in answers:
         line = {name: value for name, value in vars(answer).items() if name not in internal}
@@ -111,13 +127,17 @@ def answer_lines(
 
 @dataclass(frozen=True)
 class Statement:
-    """A judgement of a pair made elsewhere; ``place`` is its position in a file, for messages."""
+    """A judgement of a pair made elsewhere; ``place`` is its position in a file, for messages.
+
+    ``about`` is as in `pairlearn_studio.records.Pair`.
+    """
 
     annotator: str
     left: str
     right: str
     answer: Answer
     place: str = ""
+    about: str | None = None
 
 
 class ImportCount(NamedTuple):
@@ -140,7 +160,9 @@ def judgements_of(table: Judgements, annotator: str | None = None) -> list[State
     columns: dict[str, Any] = {name: column.tolist() for name, column in table.columns().items()}
     left_ids, right_ids = columns.pop("left"), columns.pop("right")
     columns.pop("weight", None)
+    columns.pop("q", None)
     names = columns.pop("annotator", [""] * len(left_ids))
+    sets = columns.pop("about", [None] * len(left_ids))
     statements = []
     for row in range(len(left_ids)):
         values = {name: column[row] for name, column in columns.items()}
@@ -155,7 +177,7 @@ def judgements_of(table: Judgements, annotator: str | None = None) -> list[State
         except StoreError as error:
             raise TableError(f"row {row + 1}: {error}") from None
         left, right = str(left_ids[row]), str(right_ids[row])
-        statements.append(Statement(name, left, right, answer, f"row {row + 1}"))
+        statements.append(Statement(name, left, right, answer, f"row {row + 1}", sets[row]))
     return statements
 
 
@@ -168,12 +190,18 @@ def import_judgements(store: Store, rows: Sequence[Statement]) -> ImportCount:
     one is a revision. Raises StoreError if an item is unknown, an annotator judges a pair twice, or
     a judgement bears the name under which the supervisor settles pairs.
     """
-    seen: dict[tuple[str, frozenset[str]], str] = {}
+    seen: dict[tuple[str, frozenset[str], str | None], str] = {}
+    classes = store.project.classes
     for row in rows:
         store.check_items(*({row.left, row.right} - {""}), place=f"{row.place}: ")
         if row.left == row.right:
             raise StoreError(f"{row.place}: {row.left!r} is compared with itself")
-        pair = (row.annotator, frozenset((row.left, row.right)))
+        if (row.about is None) == bool(classes) or not classes.keys() >= {
+            *split_set(row.about or "")
+        }:
+            known = f"those of {', '.join(classes)}" if classes else "none: it has two classes"
+            raise StoreError(f"{row.place}: about is {row.about!r}, and the project asks {known}")
+        pair = (row.annotator, frozenset((row.left, row.right)), row.about)
         if pair in seen:
             raise StoreError(
                 f"{row.place}: {row.annotator!r} judged ({row.left!r}, {row.right!r}) before, "
@@ -187,9 +215,9 @@ def _import(changes: Changes, rows: Sequence[Statement]) -> ImportCount:
     count: Counter[str] = Counter()
     people = len(changes.rows("SELECT 1 FROM annotator"))
     for row in rows:
-        pair, reverse = changes.find_pair(row.left, row.right) or (None, False)
+        pair, reverse = changes.find_pair(row.left, row.right, row.about) or (None, False)
         if pair is None:
-            (pair,) = changes.add_pairs([(row.left, row.right)], "import")
+            (pair,) = changes.add_pairs([(row.left, row.right)], "import", [(row.about, 1.0)])
             count["pairs_added"] += 1
         answer = _reversed(row) if reverse else row.answer
         count[changes.import_answer(row.annotator, pair, answer)] += 1

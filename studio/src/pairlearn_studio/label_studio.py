@@ -31,6 +31,8 @@ from pairlearn_studio.store_file import StoreError
 
 def labelling_config(project: Project) -> str:
     """The labelling config of a project, in Label Studio's XML."""
+    if project.classes:
+        raise ValueError("Label Studio's files ask one question: this project has several classes")
     # Not HyperText: items are untrusted, and Text does not interpret markup.
     tag = '<Text name="{0}" value="${0}" valueType="text" />'
     if project.kind == "image":

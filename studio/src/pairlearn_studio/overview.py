@@ -19,7 +19,7 @@ from pairlearn.columns import Floats
 from pairlearn.finding import Finding
 from pairlearn.judgements import Judgements
 from pairlearn.judgements.answer_scale import scale_of
-from pairlearn_studio.records import Annotator, Known, Levels, StoredAnswer, nearly_agree
+from pairlearn_studio.records import Annotator, Known, Levels, StoredAnswer
 
 ROUNDING = 1e-9
 """Standard errors below this come from rounding: all answers are the same."""
@@ -197,12 +197,10 @@ PASS = 0.6
 
 @dataclass
 class Quality:
-    """Numbers of an annotator's known pairs (and right ones), repeats (and consistent ones)."""
+    """Numbers of an annotator's known pairs and of right ones among them."""
 
     known: int = 0
     right: int = 0
-    repeats: int = 0
-    agree: int = 0
     phrases: list[Phrase] = field(default_factory=list)
 
     @property
@@ -212,28 +210,14 @@ class Quality:
 
 
 def quality_of(
-    answers: Sequence[StoredAnswer],
-    known: Mapping[int, Known],
-    levels: Levels,
-    repeats: Mapping[int, int] = MappingProxyType({}),
+    answers: Sequence[StoredAnswer], known: Mapping[int, Known], levels: Levels
 ) -> dict[str, Quality]:
-    """Quality of each annotator's answers, by simple rules.
-
-    ``known`` maps pair ids to checks, and ``repeats`` the pair id of each repeat, which is shown
-    the other way round, to that of the original.
-    """
+    """Quality of each annotator's answers, by simple rules; ``known`` maps pair ids to checks."""
     qualities: dict[str, Quality] = {}
     for name, theirs in group_by(answers, "annotator").items():
         checks = [answer for answer in theirs if answer.pair in known]
         right = sum(known[answer.pair].agrees(answer, levels) for answer in checks)
-        by_pair = {answer.pair: answer for answer in theirs}
-        repeated = [
-            (answer, by_pair[repeats[answer.pair]])
-            for answer in theirs
-            if repeats.get(answer.pair) in by_pair
-        ]
-        agree = sum(_repeats(again, before) for again, before in repeated)
-        quality = Quality(len(checks), right, len(repeated), agree)
+        quality = Quality(len(checks), right)
         quality.phrases = _flags(quality, theirs)
         qualities[name] = quality
     return qualities
@@ -242,12 +226,9 @@ def quality_of(
 def _flags(quality: Quality, answers: Sequence[StoredAnswer]) -> list[Phrase]:
     """Reasons for a closer look at an annotator."""
     flags: list[Phrase] = []
-    for number, of, words in (
-        (quality.agree, quality.repeats, "only {number} of {all} repeated pairs answered alike"),
-        (quality.right, quality.known, "only {number} of {all} known pairs right"),
-    ):
-        if of >= LEAST_KNOWN and number < PASS * of:
-            flags.append((words, {"number": number, "all": of}))
+    if quality.known >= LEAST_KNOWN and quality.right < PASS * quality.known:
+        words = "only {number} of {all} known pairs right"
+        flags.append((words, {"number": quality.right, "all": quality.known}))
     if len(answers) < LEAST_ANSWERS:
         return flags
     seconds = [answer.seconds for answer in answers if answer.seconds > 0]
@@ -255,13 +236,6 @@ def _flags(quality: Quality, answers: Sequence[StoredAnswer]) -> list[Phrase]:
         words = "half of the answers took less than {seconds:g} s"
         flags.append((words, {"seconds": FAST_SECONDS}))
     return flags
-
-
-def _repeats(again: StoredAnswer, before: StoredAnswer) -> bool:
-    """Whether an answer to a pair repeats that to the same pair the other way round."""
-    mirrored = None if again.difference is None else -again.difference
-    alike = nearly_agree((again.similarity, mirrored), before.numbers)
-    return again.cant_say == before.cant_say and alike
 
 
 def krippendorff_alpha(pair: NDArray[np.int64], values: Floats) -> float:

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import difflib
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from functools import cache
 from pathlib import Path
@@ -27,7 +28,15 @@ from typing import Annotated, Any, Literal, TypeAlias, get_type_hints
 import msgspec
 
 from pairlearn.atomic import replacing
-from pairlearn_studio.records import AnswerMode, Known, Levels, read_known, read_levels
+from pairlearn.judgements.sets import check_classes, members_of, read_sets, split_set
+from pairlearn_studio.records import (
+    WHETHER_SAME,
+    AnswerMode,
+    Known,
+    Levels,
+    read_known,
+    read_levels,
+)
 
 Language: TypeAlias = Literal["en", "de", "fr"]
 
@@ -119,10 +128,20 @@ class Project:
         Do not show the ids of the items to annotators.
     positive_means, negative_means : str
         Definitions of the two classes, which annotators read first.
+    classes : mapping of str to str
+        Names and definitions of three classes or more; empty for two. Each pair is then asked about
+        a class, or a set of classes, and answers are graded.
+    about : tuple of str
+        Sets of classes to ask about, such as "cat|dog". By default a quick model proposes a class
+        for each pair.
+    same_share : float
+        Share of pairs that are asked whether they are of the same class at all.
+    labels : bool
+        Whether annotators may also name the classes of the two items.
     known : tuple of Known
         Pairs whose answer is known: examples, practice, and checks that are mixed in.
-    known_share, repeat_share : float
-        Shares of checks, and of pairs shown again the other way round, in what annotators judge.
+    known_share : float
+        Share of checks in what annotators judge.
     qualify : float
         Share of the practice that must be right before an annotator may begin.
     language : {"en", "de", "fr"}
@@ -154,9 +173,12 @@ class Project:
     hide_ids: bool = False
     positive_means: Text = ""
     negative_means: Text = ""
+    classes: dict[Text, Text] = field(default_factory=dict)
+    about: tuple[Text, ...] = ()
+    same_share: Share = 0.0
+    labels: bool = False
     known: tuple[Known, ...] = ()
     known_share: Annotated[float, msgspec.Meta(ge=0.001, le=1)] = 0.05
-    repeat_share: Share = 0.0
     qualify: Share = 0.0
     language: Language = "en"
 
@@ -164,19 +186,25 @@ class Project:
         _check_fields(self)
         if not self.items_path.resolve().is_relative_to(self.folder.resolve()):
             raise ProjectError(f"items is {self.items!r:.80}, outside the project folder")
-        for name, default in (
-            ("positive_name", self.words("positive")),
-            ("negative_name", self.words("negative")),
+        names = ("of the class asked about", "of another class")
+        names = names if self.classes else ("positive", "negative")
+        for name, default in zip(
+            ("positive_name", "negative_name"), map(self.words, names), strict=True
         ):
             if not getattr(self, name).strip():
                 object.__setattr__(self, name, default)
         try:
-            derived: dict[str, Any] = {"levels": read_levels(self.levels)}
+            derived: dict[str, Any] = {"about": self._sets(), "levels": read_levels(self.levels)}
+            object.__setattr__(self, "levels", derived["levels"])
             derived["known"] = read_known(self.known, derived["levels"])
+            self._check_known(derived["known"])
         except ValueError as error:
             raise ProjectError(str(error)) from None
         if not self.title.strip():
-            title = self.words("{positive} or {negative}?")
+            *others, last = self.classes or (self.positive_name, self.negative_name)
+            title = self.words(
+                "{positive} or {negative}?", positive=", ".join(others), negative=last
+            )
             derived["title"] = title[:1].upper() + title[1:]
         if not self.question_similarity:
             derived["question_similarity"] = self.words(
@@ -184,13 +212,61 @@ class Project:
             )
         questions = {
             "exact": self.words("Which one is more likely “{positive}”, and by how much?"),
-            "graded": self.words("Which one is more likely “{positive}”?"),
+            "graded": self.words(
+                "Which one is more likely “{positive}”?",
+                positive="{class}" if self.classes else self.positive_name,
+            ),
             "each": self.words("How likely is this one “{positive}”?"),
         }
         if self.question_difference in ("", *questions.values()):
             derived["question_difference"] = questions[self.answers]
         for name, value in derived.items():
             object.__setattr__(self, name, value)
+
+    def _sets(self) -> tuple[str, ...]:
+        """The sets to ask about, each written in one way; ValueError where classes are wrong."""
+        if not self.classes:
+            if self.about or self.same_share or self.labels:
+                raise ValueError("about, same_share and labels need classes, three or more")
+            return ()
+        if len(check_classes(self.classes)) < 3 or self.answers != "graded":
+            raise ValueError(
+                f"classes has {len(self.classes)} names and answers is {self.answers!r}: name "
+                "three or more, with graded answers; two are positive_name and negative_name"
+            )
+        sets = read_sets([*self.about])
+        members_of(sets, [*self.classes])
+        return tuple(sets.tolist())
+
+    def _check_known(self, known: Sequence[Known]) -> None:
+        """ValueError for a known pair that names no class of the project, or answers otherwise."""
+        for pair in known:
+            place = f"known pair {pair.left}, {pair.right}"
+            for name in {pair.left_class, pair.right_class, *split_set(pair.about)} - {""}:
+                if name not in self.classes:
+                    raise ValueError(f"{place}: {name!r} is none of {', '.join(self.classes)}")
+            if pair.answer not in self.levels_for(pair.about if self.classes else None):
+                asks = f"about {pair.about!r}" if pair.about else "of the same class?"
+                raise ValueError(f"{place}: {pair.answer!r} is no answer to the question {asks}")
+
+    def levels_for(self, about: str | None) -> list[str]:
+        """The answers to a question, as in `pairlearn_studio.records.Pair`."""
+        return [level for level in self.levels if (level in WHETHER_SAME) == (about == "")]
+
+    def asked(self, about: str | None) -> dict[str, str]:
+        """The question about a pair, and the answers that name its set of classes."""
+        if about == "":
+            return {"question": self.words("Are they of the same kind?")}
+        negative = self.words("Both “{name}”", name=self.negative_name)
+        name = self.positive_name
+        if about is not None:
+            name = self.words("” or “").join(split_set(about))
+            negative = self.words("Neither “{name}”", name=name)
+        return {
+            "question": self.question_difference.replace("{class}", name),
+            "both positive": self.words("Both “{name}”", name=name),
+            "both negative": negative,
+        }
 
     @property
     def path(self) -> Path:
@@ -237,17 +313,22 @@ class Project:
         names = {"positive": self.positive_name, "negative": self.negative_name}
         return translate(self.language, text, **(names | values))
 
-    def level_words(self, level: str) -> str:
+    def level_words(self, level: str, about: str | None = None) -> str:
         """Wording of an answer on the annotator's page."""
-        names = {"both positive": self.positive_name, "both negative": self.negative_name}
-        if level in names:
-            return self.words("Both “{name}”", name=names[level])
+        if level in (asked := self.asked(about)):
+            return asked[level]
         if level == "alike":
             return self.words("The same, either one")
-        if level == "can't tell which":
+        if level.startswith("can't tell"):
             return self.words("Can’t tell")
         side, degree = level.split()
         return f"{self.words(side.capitalize())}, {self.words(degree)}"
+
+    @property
+    def mixed_in(self) -> str:
+        """The checks and their share as text; empty without any."""
+        checks = self.known_for("check")
+        return f"{self.known_share} {msgspec.json.encode(checks).decode()}" if checks else ""
 
     def known_for(self, use: str) -> list[Known]:
         """Known pairs of one use: "example", "practice" or "check"."""

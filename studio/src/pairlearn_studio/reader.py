@@ -27,7 +27,7 @@ from pairlearn_studio.overview import (
 from pairlearn_studio.project import Project
 from pairlearn_studio.records import (
     Annotator,
-    Controls,
+    Known,
     Pair,
     Progress,
     StoredAnswer,
@@ -40,8 +40,8 @@ LINKED = "(retired_at IS NULL AND coalesce(expires_at > strftime('%Y-%m-%dT%H:%M
 """Whether the link of an annotator works: it was neither ended nor has it expired."""
 ADJUDICATOR = "adjudicator"
 """Setting with the name under which the supervisor settles pairs."""
-CONTROLS = "mixed in"
-"""Setting with the checks and repeats."""
+CHECKS = "checks"
+"""Setting with the checks that are mixed in, and their share."""
 STANDING = "assignment a JOIN answer x ON x.id = a.answer"
 """Answers that were neither revised nor withdrawn."""
 THEIRS = f"(SELECT x.* FROM {STANDING} WHERE a.annotator = ? AND a.pair = ?) x"
@@ -50,7 +50,8 @@ SKIPPED = "skipped by a model"
 """Action in the history for a pair that a model could not judge."""
 _Orders: TypeAlias = tuple[tuple[float, float], ...]
 _FIELDS = tuple(field.name for field in fields(StoredAnswer))
-_COLUMNS = {"annotator": "n.name", "left": "p.left", "right": "p.right"}
+_OF_PAIRS = ("left", "right", "about", "q")
+_COLUMNS = {"annotator": "n.name"} | {name: f"p.{name}" for name in _OF_PAIRS}
 
 
 def token_hash(token: str) -> bytes:
@@ -83,6 +84,24 @@ class Queries(ABC):
         """Number of pairs of the plan."""
         return int(self.rows("SELECT count(*) FROM pair WHERE origin = 'plan'")[0][0])
 
+    def find_pair(self, left: str, right: str, about: str | None) -> tuple[int, bool] | None:
+        """Id of a pair in either direction, and whether it is stored the other way round."""
+        query = (
+            "SELECT id, left <> ?1 FROM pair WHERE ((left = ?1 AND right = ?2) "
+            "OR (left = ?2 AND right = ?1)) AND about IS ?3 ORDER BY id"
+        )
+        row = self.first(query, left, right, about)
+        return None if row is None else (int(row[0]), bool(row[1]))
+
+    def checks(self, project: Project) -> dict[int, Known]:
+        """The checks of a project by the ids of their pairs, in the direction of these."""
+        checks = {}
+        for check in project.known_for("check"):
+            about = check.about if project.classes else None
+            if (found := self.find_pair(check.left, check.right, about)) is not None:
+                checks[found[0]] = check.swapped() if found[1] else check
+        return checks
+
     def standing(self) -> int:
         """Number of standing answers."""
         return int(self.rows("SELECT count(answer) FROM assignment")[0][0])
@@ -100,6 +119,8 @@ class Queries(ABC):
             others, orders = answer["others"], answer["orders"]
             answer["others"] = msgspec.json.decode(others, type=dict[str, float]) if others else {}
             answer["orders"] = msgspec.json.decode(orders, type=_Orders) if orders else ()
+            classes = answer["classes"]
+            answer["classes"] = tuple(msgspec.json.decode(classes)) if classes else ()
             answer["cant_say"] = bool(answer["cant_say"])
             stored = object.__new__(StoredAnswer)  # a third of the time: checked when stored
             stored.__dict__.update(answer)
@@ -141,14 +162,6 @@ class StoreReader(Queries):
         """Whether this is the supervisor's token."""
         return hmac.compare_digest(token_hash(token).hex(), self.setting("supervisor") or "")
 
-    def link_of(self, annotator_id: int) -> Any:
-        """Identity of an annotator's link (0: the supervisor's); None if it is void."""
-        if annotator_id == 0:
-            return self.setting("supervisor")
-        query = f"SELECT token_hash FROM annotator WHERE id = ? AND {LINKED}"
-        row = self.first(query, annotator_id)
-        return row and row[0]
-
     def progress(self, annotator_id: int) -> Progress:
         """Pairs done, and the time left by the median of the last answers."""
         done, total = self._counts(annotator_id)
@@ -175,7 +188,7 @@ class StoreReader(Queries):
         lacking = self.first(
             "SELECT 1 FROM pair p LEFT JOIN assignment a ON a.pair = p.id "
             "AND a.answer IS NOT NULL LEFT JOIN annotator n ON n.id = a.annotator "
-            "WHERE p.origin <> 'import' GROUP BY p.id "
+            "WHERE p.origin = 'plan' GROUP BY p.id "
             "HAVING count(CASE WHEN n.origin <> 'model' OR ? THEN 1 END) < ? "
             "AND coalesce(max(n.name = ?), 0) = 0 LIMIT 1",
             self.project.models_count,
@@ -204,18 +217,14 @@ class StoreReader(Queries):
 
     def pairs(self) -> list[Pair]:
         """All pairs, in the order in which they are judged; statements about one item are none."""
-        rows = self.rows("SELECT id, left, right, origin FROM pair WHERE right <> '' ORDER BY id")
+        names = ", ".join(field.name for field in fields(Pair))
+        rows = self.rows(f"SELECT {names} FROM pair WHERE right <> '' ORDER BY id")
         return [Pair(*row) for row in rows]
 
     @property
-    def mixed(self) -> Controls:
-        """The checks and repeats that are mixed in."""
-        return Controls.read(self.setting(CONTROLS))
-
-    @property
     def mixed_in(self) -> frozenset[int]:
-        """Checks and repeats outside of the plan: their answers are no random sample."""
-        return self.mixed.outside
+        """Checks outside of the plan: their answers are no random sample."""
+        return frozenset(row[0] for row in self.rows("SELECT id FROM pair WHERE origin = 'check'"))
 
     @property
     def paused(self) -> bool:
@@ -224,7 +233,7 @@ class StoreReader(Queries):
 
     def quality(self, answers: Sequence[StoredAnswer]) -> dict[str, Quality]:
         """Quality of each annotator's answers, by simple rules."""
-        return quality_of(answers, self.mixed.pairs, self.project.levels, self.mixed.repeats)
+        return quality_of(answers, self.checks(self.project), self.project.levels)
 
     def overview(self, columns: AnswerColumns, manners: Any = None) -> list[AnnotatorOverview]:
         """Speed, drift and infeasible share of each annotator, and how they answer."""

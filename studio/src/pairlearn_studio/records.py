@@ -11,18 +11,19 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache, partial
+from functools import partial
 from secrets import token_hex
 from typing import Any, Literal, TypeAlias
 
 import msgspec
 
+from pairlearn.judgements.sets import join_set, split_set
 from pairlearn.labels import PairLabels
 from pairlearn_studio.store_file import StoreError
 
 Origin: TypeAlias = Literal["person", "model", "import", "adjudicator"]
 AnswerMode: TypeAlias = Literal["graded", "each", "exact"]
-Levels: TypeAlias = Mapping[str, tuple[float, float]]
+Levels: TypeAlias = Mapping[str, tuple[float, float | None]]
 
 LEVELS: Levels = {
     "left surely": (0.098, -0.9),
@@ -35,12 +36,25 @@ LEVELS: Levels = {
     "both positive": (0.9, 0.0),
     "both negative": (0.9, 0.0),
     "alike": (0.8, 0.0),
+    "different surely": (0.05, None),
+    "different probably": (0.2, None),
+    "different slightly": (0.4, None),
+    "can't tell whether": (0.5, None),
+    "same slightly": (0.6, None),
+    "same probably": (0.8, None),
+    "same surely": (0.95, None),
 }
 """Default (similarity, difference) of each answer in words, in the order of their keys, 1 to 9 and
 0. "Can't tell which" has two posteriors of ½; "both positive" and "both negative" have 0.95 and
-0.05: the same similarity and difference, so the level is stored and exported beside them."""
+0.05: the same similarity and difference, so the level is stored and exported beside them. The last
+seven answer whether two items are of the same class at all, in a project of several classes."""
+
+WHETHER_SAME = frozenset(name for name, (_, difference) in LEVELS.items() if difference is None)
+"""Answers to "of the same class at all?"."""
 
 CERTAIN: Levels = {
+    "same surely": (1.0, None),
+    "different surely": (0.0, None),
     "left surely": (0.0, -1.0),
     "right surely": (0.0, 1.0),
     "both positive": (1.0, 0.0),
@@ -52,13 +66,17 @@ CERTAIN: Levels = {
 def read_levels(values: Any) -> dict[str, tuple[float, float]]:
     """Levels of a project file, completed by the defaults; ValueError names a bad one."""
     try:
-        levels = msgspec.convert(values, dict[str, tuple[float, float]])
+        levels = msgspec.convert(values, dict[str, tuple[float, float | None]])
     except msgspec.ValidationError as error:
         raise ValueError(f"levels must give a similarity and a difference each: {error}") from None
     for name, (s, c) in levels.items():
         if name not in LEVELS:
             raise ValueError(f"levels has {name[:80]!r}; there are {', '.join(LEVELS)}")
-        if not (0 <= s <= 1 and -1 <= c <= 1 and PairLabels([s], [c]).feasible().all()):
+        if (name in WHETHER_SAME) != (c is None):
+            raise ValueError(f"levels has {name!r}: it takes {'no ' * (c is not None)}difference")
+        possible = c is None or (-1 <= c <= 1 and PairLabels([s], [c]).feasible().all())
+        if not (0 <= s <= 1 and possible):
+            c = c or 0.0
             raise ValueError(
                 f"levels has {name!r}: s = {s:g} and c = {c:g} cannot both hold; with that c, s "
                 f"is between {(1 - c * c) / 2:g} and {1 - abs(c):g}"
@@ -71,25 +89,57 @@ ONE_DEGREE = 0.351
 
 
 class Known(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A pair whose answer, one of the levels, is known; annotators are shown ``why``."""
+    """A pair whose answer, one of the levels, is known; annotators are shown ``why``.
+
+    In a project of several classes it is about the set ``about``, empty for "of the same class at
+    all?". The classes of both items can stand for the answer; the set is then that of the left one
+    unless another is given.
+    """
 
     left: str
     right: str
-    answer: str
+    answer: str = ""
     use: Literal["example", "practice", "check"] = "check"
     why: str = ""
+    about: str = ""
+    left_class: str = ""
+    right_class: str = ""
+
+    def with_answer(self) -> Known:
+        """The same with the answer that the classes of the items give."""
+        about, answer = join_set(split_set(self.about)) if self.about else "", self.answer
+        if self.left_class and self.right_class and not answer:
+            about = about or join_set([self.left_class])
+            answer = answer_of(about, self.left_class, self.right_class)
+        return msgspec.structs.replace(self, about=about, answer=answer)
 
     def swapped(self) -> Known:
         """The same pair with left and right exchanged."""
         other = {"left": "right", "right": "left"}
         side, _, degree = self.answer.partition(" ")
         answer = f"{other.get(side, side)} {degree}".strip()
-        return msgspec.structs.replace(self, left=self.right, right=self.left, answer=answer)
+        return msgspec.structs.replace(
+            self, left=self.right, right=self.left, answer=answer,
+            left_class=self.right_class, right_class=self.left_class,
+        )  # fmt: skip
 
     def agrees(self, answer: Answer, levels: Levels) -> bool:
         """Whether an answer is the known one or one degree from it."""
         known = Answer(*levels[self.answer], level=self.answer)
         return not answer.cant_say and answers_agree(answer, known)
+
+
+def answer_of(about: str | None, left: str, right: str) -> str:
+    """The certain answer about a set that the classes of two items give.
+
+    >>> answer_of("cat|dog", "cat", "cow"), answer_of("", "cat", "cow")
+    ('left surely', 'different surely')
+    """
+    if not about:
+        return "same surely" if left == right else "different surely"
+    inside = tuple(name in split_set(about) for name in (left, right))
+    sides = {(True, False): "left surely", (False, True): "right surely"}
+    return sides.get(inside, "both positive" if inside[0] else "both negative")
 
 
 def nearly_agree(first: Sequence[float | None], second: Sequence[float | None]) -> bool:
@@ -114,49 +164,16 @@ def answers_agree(first: Answer, second: Answer) -> bool:
     return not opposite and nearly_agree(first.numbers, second.numbers)
 
 
-class Controls(msgspec.Struct):
-    """Checks and repeats that are mixed in with the pairs of a plan, as the store keeps them.
-
-    ``pairs`` maps pair ids to checks, ``repeats`` the pair id of each repeat to the original, and
-    ``outside`` has the ids among these that are not pairs of the plan.
-    """
-
-    checks: list[Known] = []
-    share: float = 0.0
-    pairs: dict[int, Known] = {}
-    repeat_share: float = 0.0
-    repeats: dict[int, int] = {}
-    outside: frozenset[int] = frozenset()
-
-    @staticmethod
-    @lru_cache(maxsize=16)
-    def read(setting: str | None) -> Controls:
-        """Decode the setting of a store; without one there are no controls."""
-        return Controls() if setting is None else msgspec.json.decode(setting, type=Controls)
-
-    @property
-    def total_share(self) -> float:
-        """Share of checks and repeats in what annotators judge."""
-        return self.share * bool(self.pairs) + self.repeat_share * bool(self.repeats)
-
-    def match(
-        self, checks: Sequence[Known], share: float, repeat_share: float, planned: int
-    ) -> bool:
-        """Whether these are the controls that a project file asks for."""
-        same = self.checks == list(checks) and (self.share == share or not checks)
-        return same and len(self.repeats) == math.ceil(repeat_share * planned)
-
-
 def read_known(values: Any, levels: Levels, place: str = "known pair") -> tuple[Known, ...]:
     """Known pairs of a project file; ValueError names the first bad one."""
     known = []
     for number, pair in enumerate(values if isinstance(values, list | tuple) else [values], 1):
         try:
-            known.append(msgspec.convert(pair, Known))
+            known.append(msgspec.convert(pair, Known).with_answer())
         except msgspec.ValidationError as error:
             raise ValueError(
                 f"{place} {number}: {error}; a pair has left, right, answer, and perhaps use "
-                "(example, practice or check) and why"
+                "(example, practice or check), why, about, left_class and right_class"
             ) from None
         if (answer := known[-1].answer) not in levels:
             raise ValueError(
@@ -196,21 +213,27 @@ class Annotator:
 
 @dataclass(frozen=True)
 class Pair:
-    """A pair to judge; ``origin`` is "plan" (drawn at random) or "import"."""
+    """A pair to judge; ``origin`` is "plan" (drawn at random), "check" or "import".
+
+    ``about`` is the set of classes that is asked about, empty for "of the same class at all?", and
+    None in a project of two classes.
+    """
 
     id: int
     left: str
     right: str
     origin: str = "plan"
+    about: str | None = None
 
 
 @dataclass(frozen=True)
 class Task:
-    """A pair assigned to an annotator: the ``number``-th of ``total``."""
+    """A pair assigned to an annotator: the ``number``-th of ``total``, ``about`` as in `Pair`."""
 
     pair: int
     left: str
     right: str
+    about: str | None
     number: int
     total: int
 
@@ -240,6 +263,8 @@ class Answer:
         The chosen answer in words (`LEVELS`), if any.
     orders : tuple of (float, float)
         Similarity and difference by each order in which a model saw the items.
+    classes : tuple of str
+        The classes of the two items, where the annotator named them.
 
     Examples
     --------
@@ -260,6 +285,7 @@ class Answer:
     others: Mapping[str, float] = field(default_factory=dict)
     level: str = ""
     orders: tuple[tuple[float, float], ...] = ()
+    classes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for name, value, low in (
@@ -302,7 +328,7 @@ class Answer:
 
     def same_judgement(self, other: Answer) -> bool:
         """Whether two answers make the same statement, whenever and however they were given."""
-        names = ("numbers", "preference", "cant_say", "others")
+        names = ("numbers", "preference", "cant_say", "others", "classes")
         return all(getattr(self, name) == getattr(other, name) for name in names)
 
 
@@ -325,7 +351,10 @@ class Progress:
 
 @dataclass(frozen=True, kw_only=True)
 class StoredAnswer(Answer):
-    """An answer as a row of the store: by whom, about which pair, and when."""
+    """An answer as a row of the store: by whom, about which pair, and when.
+
+    ``about`` is as in `Pair`, and ``q`` the probability with which that set was chosen.
+    """
 
     id: int
     annotator: str
@@ -334,6 +363,8 @@ class StoredAnswer(Answer):
     right: str
     at: str
     revision: int
+    about: str | None = None
+    q: float = 1.0
 
     def __post_init__(self) -> None:
         """Check nothing: answers are checked before they are stored."""

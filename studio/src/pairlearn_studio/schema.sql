@@ -14,16 +14,21 @@ CREATE TABLE annotator (
     retired_at TEXT,
     quota INTEGER);
 
+-- about: the set of classes that is asked about, NULL in a project of two classes;
+-- q: the probability with which it was chosen.
 CREATE TABLE pair (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     left TEXT NOT NULL,
     right TEXT NOT NULL,
-    origin TEXT NOT NULL CHECK (origin IN ('plan', 'import')));
+    about TEXT,
+    q REAL NOT NULL DEFAULT 1,
+    origin TEXT NOT NULL CHECK (origin IN ('plan', 'check', 'import')));
 
 CREATE INDEX pair_ends ON pair (left, right);
 
 -- others: statements of other kinds as a JSON object, '' for none;
--- orders: similarity and difference by each order in which a model saw the items, as JSON.
+-- orders: similarity and difference by each order in which a model saw the items, as JSON;
+-- classes: the classes of the two items, if the annotator named them, as JSON.
 CREATE TABLE answer (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     annotator INTEGER NOT NULL REFERENCES annotator,
@@ -39,6 +44,7 @@ CREATE TABLE answer (
     level TEXT NOT NULL,
     others TEXT NOT NULL,
     orders TEXT NOT NULL,
+    classes TEXT NOT NULL,
     at TEXT NOT NULL,
     UNIQUE (annotator, pair, key),
     UNIQUE (annotator, pair, revision));

@@ -9,7 +9,8 @@ An answer at the end of a scale in words stands for everything up to certainty: 
 reaches from the estimate with the numbers of the project file to that with certain answers.
 
 The studio's server runs this module as a program (`Forecast`), which also learns how each
-annotator answers. Its results are stored in ``forecast.json``, where `status` reads them.
+annotator answers. Its results are stored in ``forecast.json``, where `status` reads them. In a
+project of several classes it makes no forecast: its model proposes the classes to ask about.
 """
 
 from __future__ import annotations
@@ -36,12 +37,14 @@ from pairlearn.columns import Floats
 from pairlearn.evaluation import Estimate, estimate_accuracy
 from pairlearn.io import TableError, read_items
 from pairlearn.labels import PairLabels
+from pairlearn_studio.choosing import choose_sets
 from pairlearn_studio.creating import describe_fit
-from pairlearn_studio.exchange import exportable, settled
+from pairlearn_studio.exchange import export_table, exportable, settled
 from pairlearn_studio.overview import people_of
 from pairlearn_studio.project import Project
 from pairlearn_studio.reader import StoreReader
 from pairlearn_studio.records import CERTAIN, StoredAnswer
+from pairlearn_studio.store import Store
 from pairlearn_studio.stored_forecast import FILE, read_forecast
 
 LOG = logging.getLogger("pairlearn.annotate")
@@ -197,6 +200,8 @@ def _outlook_without(flagged: Collection[str], store: StoreReader) -> dict[str, 
     kept = [one for one in answers if one.right and one.annotator not in flagged]
     try:
         features = read_items(store.project.items_path).features
+        if store.project.classes:
+            return {"needs": "several classes: `pairlearn evaluate` measures the accuracy"}
         pairs = _judged_pairs(kept, store.items.ids)
         return asdict(outlook(features, *pairs, store.planned()))
     except TableError:
@@ -205,6 +210,32 @@ def _outlook_without(flagged: Collection[str], store: StoreReader) -> dict[str, 
         return {"needs": str(error), "reason": "few pairs"}
     except Exception as error:  # whatever it is, the page says it
         return {"needs": str(error) or repr(error), "reason": "failed"}
+
+
+def propose(store: StoreReader) -> dict[int, tuple[str, float]]:
+    """What a quick model would ask about each pair of the plan; empty with too few answers."""
+    from pairlearn import PairClassifier
+
+    answers = settled(exportable(store), store.adjudicator)
+    if not store.project.classes or len(answers) < LEAST_PAIRS:
+        return {}
+    try:
+        x = _reduced(read_items(store.project.items_path).features)
+    except TableError:  # nothing that a quick model could learn from
+        return {}
+    rows = {item: row for row, item in enumerate(store.items.ids)}
+    pairs = [one for one in store.pairs() if rows.keys() >= {one.left, one.right} and one.about]
+    ends = np.array([(rows[one.left], rows[one.right]) for one in pairs], np.int64).reshape(-1, 2)
+    model = PairClassifier(
+        model="linear", annotators="ideal", classes=[*store.project.classes], random_state=0
+    )
+    with warnings.catch_warnings(action="ignore"):
+        predictions = model.fit(
+            x, export_table(answers).table.located(store.items.ids)
+        ).predict_proba(x)
+    sets = choose_sets(store.project, ends, len(answers), predictions)
+    asked = zip(pairs, sets, strict=True)
+    return {pair.id: (about, q) for pair, (about, q) in asked if about}
 
 
 def main() -> None:
@@ -216,6 +247,9 @@ def main() -> None:
         stored |= part
         with replacing(store.project.folder / FILE) as file:
             file.write_bytes(msgspec.json.encode(stored))
+    if chosen := propose(store):
+        with Store(store.project) as writing:
+            writing.ask_about(chosen)
 
 
 class Forecast:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack
 from dataclasses import replace
@@ -13,8 +13,8 @@ from typing import TypeVar
 from pairlearn_studio.changes import Changes, fresh_token
 from pairlearn_studio.items import Items
 from pairlearn_studio.project import Project
-from pairlearn_studio.reader import CONTROLS, StoreReader, token_hash
-from pairlearn_studio.records import Annotator, Answer, Controls, Receipt, Task
+from pairlearn_studio.reader import CHECKS, StoreReader, token_hash
+from pairlearn_studio.records import Annotator, Answer, Receipt, Task
 from pairlearn_studio.store_file import (
     StoreError,
     file_errors,
@@ -27,10 +27,8 @@ from pairlearn_studio.writer import Writer
 
 T = TypeVar("T")
 
-LAG = 8
-"""Least number of answers between a pair and its repeat, as long as there are others."""
 _TASK = (
-    "SELECT p.id, p.left, p.right, (SELECT count(*) FROM assignment b WHERE "
+    "SELECT p.id, p.left, p.right, p.about, (SELECT count(*) FROM assignment b WHERE "
     "b.annotator = a.annotator AND b.answer IS NOT NULL AND "
     "(a.answer IS NULL OR b.touched <= a.touched)) + (a.answer IS NULL), "
     "(SELECT count(*) FROM assignment b WHERE b.annotator = a.annotator) "
@@ -85,7 +83,7 @@ class Store(StoreReader):
             store.carry_out(lambda changes: changes.grow(project, ids), who="project file")
             store.carry_out(lambda changes: changes.set_setting("project", project.id))
             store.supervisor_token = store.renew_supervisor_token()
-            store._update_controls()
+            store._update_checks()
             on_failure.pop_all()
         return store
 
@@ -113,21 +111,20 @@ class Store(StoreReader):
             if store.planned() != project.plan.pairs:
                 ids = store.items.ids
                 store.carry_out(lambda changes: changes.grow(project, ids), who="project file")
-            store._update_controls()
+            store._update_checks()
             on_failure.pop_all()
         return store
 
-    def _update_controls(self) -> None:
-        """Mix in the checks and repeats that the project file asks for."""
-        for place, known in enumerate(self.project.known):
+    def _update_checks(self) -> None:
+        """Mix in the checks that the project file asks for."""
+        project = self.project
+        for place, known in enumerate(project.known):
             self.check_items(known.left, known.right, place=f"known[{place}]: ")
-        checks, project = self.project.known_for("check"), self.project
-        wanted = checks, project.known_share, project.repeat_share
-        if Controls.read(self.setting(CONTROLS)).match(*wanted, self.planned()):
+        if (self.setting(CHECKS) or "") == project.mixed_in:
             return
 
         def work(changes: Changes) -> None:
-            changes.mix_in(*wanted)
+            changes.mix_in(project)
             changes.assign_new(project)
 
         self.carry_out(work, who="project file")
@@ -147,7 +144,7 @@ class Store(StoreReader):
         self.project.save()
         project, ids = self.project, self.items.ids
         self.carry_out(lambda changes: changes.grow(project, ids))
-        self._update_controls()
+        self._update_checks()
         return plan.pairs
 
     def pause(self, paused: bool) -> None:
@@ -158,6 +155,10 @@ class Store(StoreReader):
             changes.log("paused" if paused else "resumed")
 
         self.carry_out(work)
+
+    def ask_about(self, chosen: Mapping[int, tuple[str, float]]) -> None:
+        """Ask about other sets of classes where nobody has answered or sees the pair yet."""
+        self.carry_out(lambda changes: changes.ask_about(chosen))
 
     def check_writable(self) -> None:
         """Raise StoreError if nothing can be stored now."""
@@ -227,41 +228,25 @@ class Store(StoreReader):
         With ``after``, the pair that follows that one.
         """
         query = (
-            "SELECT pair, touched FROM assignment WHERE annotator = ? AND answer IS NULL "
-            f"AND pair IS NOT ? AND pair {{}} ({', '.join(map(str, self.mixed_in))}) "
-            "ORDER BY touched DESC, pair"
+            "SELECT a.pair, a.touched FROM assignment a JOIN pair p ON p.id = a.pair "
+            "WHERE a.annotator = ? AND a.answer IS NULL AND a.pair IS NOT ? "
+            "AND (p.origin = 'check') = ? ORDER BY a.touched DESC, a.pair LIMIT 1"
         )
-        planned = self.first(f"{query.format('NOT IN')} LIMIT 1", annotator_id, after)
-        controls = self.rows(query.format("IN"), annotator_id, after) if self.mixed_in else []
-        following = planned or next(iter(controls), None)
-        if following is None:
-            return None
-        pair, touched = following
-        if planned and controls:
-            if touched or controls[0][1]:  # an answer that was withdrawn is given again first
-                pair = max(planned, controls[0], key=lambda row: row[1] or 0)[0]
-            else:
-                pair = self._due_control(annotator_id, [row[0] for row in controls], after) or pair
-        return self.task(annotator_id, pair)
+        planned, check = (self.first(query, annotator_id, after, kind) for kind in (False, True))
+        following = planned or check
+        if planned and check:
+            if planned[1] or check[1]:  # an answer that was withdrawn is given again first
+                following = max(planned, check, key=lambda row: row[1] or 0)
+            elif self._check_is_due(annotator_id, after):
+                following = check
+        return following and self.task(annotator_id, following[0])
 
-    def _due_control(self, annotator: int, controls: list[int], after: int | None) -> int | None:
-        """One of the checks and repeats, if it is time for one and one can come now."""
+    def _check_is_due(self, annotator: int, after: int | None) -> bool:
+        """Whether the next pair is a check: one at a random place in every 1/share pairs."""
         done = self._counts(annotator)[0] + (after is not None)
-        # One at a random place in every 1/share pairs.
-        every = max(round(1 / self.mixed.total_share), 1)
+        every = max(round(1 / self.project.known_share), 1)
         block, place = divmod(done, every)
-        if zlib.crc32(f"{annotator} {block}".encode()) % every != place:
-            return None
-        rows = self.rows(
-            "SELECT pair FROM assignment WHERE annotator = ? AND answer IS NOT NULL "
-            f"ORDER BY touched DESC LIMIT -1 OFFSET {LAG - (after is not None)}",
-            annotator,
-        )
-        past = {None, *(row[0] for row in rows)}
-        repeats = self.mixed.repeats
-        free = [pair for pair in controls if repeats.get(pair) in past]
-        # Checks and repeats by turns.
-        return min(free, key=lambda pair: (pair in repeats) != (done % 2 == 1), default=None)
+        return zlib.crc32(f"{annotator} {block}".encode()) % every == place
 
     def task(self, annotator_id: int, pair: int) -> Task | None:
         """A pair of an annotator, answered or not; None if it is not assigned to them."""

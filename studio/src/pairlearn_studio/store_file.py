@@ -146,7 +146,7 @@ def parts_of(path: Path) -> list[Path]:
 
 
 APPLICATION_ID = 0x70616972  # "pair", to tell our files from those of other programs
-VERSION = 1
+VERSION = 2
 SCHEMA = Path(__file__).with_name("schema.sql").read_text("utf-8").split("\n\n")
 
 

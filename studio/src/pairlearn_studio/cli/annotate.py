@@ -69,6 +69,23 @@ def init(
     negative_means: Annotated[
         str, option("Definition of the negative class, which annotators read.", default=False)
     ] = "",
+    class_: Annotated[
+        list[str] | None,
+        option(
+            "A class, as NAME or NAME=DEFINITION; three or more, each with an option of its own.",
+            "--class",
+        ),
+    ] = None,
+    about: Annotated[
+        list[str] | None,
+        option("A set of classes to ask about, such as cat|dog.", default="proposed by a model"),
+    ] = None,
+    same: Annotated[
+        float, option("Share of pairs asked “of the same kind?”, with classes.", min=0, max=1)
+    ] = 0.0,
+    labels: Annotated[
+        bool, option("Let annotators also name the classes of both items.", "--labels")
+    ] = False,
     qualify: Annotated[
         float,
         option(
@@ -91,6 +108,8 @@ def init(
       pairlearn annotate init cats photos/ --overlap 2 --annotators ann,bob,cy
       pairlearn annotate init mails letters/ --positive angry --negative calm \\
         --positive-means "The writer wants something to change."
+      pairlearn annotate init birds photos/ --class "tit=small, short bill" \\
+        --class "finch=small, thick bill" --class sparrow
 
     Exit codes: 0 done, 2 wrong request or unusable file.
     """  # noqa: D301
@@ -108,7 +127,8 @@ def init(
         models_count=models_count, title=title, positive_name=positive, negative_name=negative,
         columns=tuple(parse_names(columns)), answers=answers, hide_ids=hide_ids,
         positive_means=positive_means, negative_means=negative_means, qualify=qualify,
-        language=language,
+        language=language, about=tuple(about or ()), same_share=same, labels=labels,
+        classes=dict(tuple(map(str.strip, one.partition("=")[::2])) for one in class_ or ()),
     )  # fmt: skip
     with Store.open(made) as store:
         added = store.add_annotators(names) if names else []
@@ -134,10 +154,11 @@ def init(
         data["fit"],
     ]
     warnings: list[str] = []
-    if not (made.positive_means and made.negative_means):
+    means = made.classes.values() or (made.positive_means, made.negative_means)
+    if not all(means):
+        options = "--class NAME=…" if made.classes else "--positive-means and --negative-means"
         warnings.append(
-            "the classes have no definitions: give --positive-means and --negative-means, "
-            f"or write them into {made.path}"
+            f"the classes have no definitions: give {options}, or write them into {made.path}"
         )
     if others := files_left_out(items, made):
         listed = ", ".join(f"{number} {suffix}" for suffix, number in others.items())
@@ -214,10 +235,6 @@ def known(
     share: Annotated[
         float, option("Share of checks among the pairs that annotators judge.", min=0.001, max=1)
     ] = 0.05,
-    repeats: Annotated[
-        float,
-        option("Share of repeats: pairs that they have judged already, swapped.", min=0, max=1),
-    ] = 0.0,
     as_json: Json = False,
 ) -> Output:
     """Set the pairs whose answers are known, replacing those set before.
@@ -239,8 +256,8 @@ def known(
         pairs = read_known(rows, store.project.levels, f"{file}, row")
         for row, pair in enumerate(pairs, 1):
             store.check_items(pair.left, pair.right, place=f"{file}, row {row}: ")
-        changed = replace(store.project, known=pairs, known_share=share, repeat_share=repeats)
-    Store.open(changed).close()  # adds the checks and repeats to the pairs
+        changed = replace(store.project, known=pairs, known_share=share)
+    Store.open(changed).close()  # adds the checks to the pairs
     changed.save()
     counts = {use: len(changed.known_for(use)) for use in ("example", "practice", "check")}
     text = ", ".join(f"{number} {use}" for use, number in counts.items())
@@ -321,15 +338,9 @@ def status(
     text = [line.format(**data) + ("; paused" if data["paused"] else "")]
     text += [_overview(rows)] if rows else []
     for name, quality in data["quality"].items():
-        counts = [
-            f"{number} of {of} {what}"
-            for number, of, what in (
-                (quality.right, quality.known, "known pairs right"),
-                (quality.agree, quality.repeats, "repeated pairs answered alike"),
-            )
-            if of and not any(what in flag for flag in quality.flags)
-        ]
-        if notes := [*counts, *quality.flags]:
+        counts = f"{quality.right} of {quality.known} known pairs right"
+        flagged = not quality.known or any(counts in flag for flag in quality.flags)
+        if notes := [*([] if flagged else [counts]), *quality.flags]:
             text.append(f"{name}: {'; '.join(notes)}")
     if (alpha := data["alpha"]["difference"]) == alpha:
         text.append(f"agreement on shared pairs: Krippendorff's alpha {alpha:.2f} for c")

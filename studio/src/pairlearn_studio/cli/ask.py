@@ -87,6 +87,9 @@ def ask(
     A function judges pairs or, with --per item, items. None means “can't say”.
       f(left, right) -> (similarity, difference)
       f(item) -> P(positive)
+    In a project of several classes:
+      f(left, right, about) -> (similarity, difference), or similarity where about is ""
+      f(item) -> {class: probability}
 
     Items depend on the project:
       table   dict(item.rows)["vibration"] is a cell, as text
@@ -140,7 +143,9 @@ def ask(
             ask_model = chat_model(chat, judging.Wording.of(store.project, view))
         else:
             function = judging.find_function(str(model))
-            ask_model = (judging.pair_model if by_pair else judging.item_model)(function)
+            ask_model = judging.pair_model(function)
+            if not by_pair:
+                ask_model = judging.item_model(function, store.project.classes)
         judge = judging.by_items(ask_model, view)
         if by_pair:
             judge = judging.by_pairs(ask_model, view, both_orders=not one_order)

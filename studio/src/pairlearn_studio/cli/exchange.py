@@ -59,8 +59,8 @@ def export(
 
     "Can't say" answers are left out and counted. Infeasible answers are written as given:
     `pairlearn check` reports them. Answers in words are in the column level, next to their
-    numbers. Answers to known and repeated pairs are left out; where the supervisor settled
-    a pair, that answer replaces the others.
+    numbers. Answers to known pairs are left out; where the supervisor settled a pair, that
+    answer replaces the others.
 
     For example:
       pairlearn annotate export pumps pairs.csv
@@ -118,7 +118,7 @@ def _export_summary(data: dict[str, Any], numbers: int) -> str:
     if numbers:
         line += ", {numbers:,} of them given as numbers"
     if data["mixed_in"]:
-        line += "; {mixed_in:,} answers to known or repeated pairs are left out"
+        line += "; {mixed_in:,} answers to known pairs are left out"
     if data["overruled"]:
         line += "; {overruled:,} answers overruled by the supervisor"
     return line.format(numbers=numbers, **data)

@@ -54,13 +54,6 @@ def serve(
         option("Least level that is logged; info logs requests."),
     ] = "warning",
     log_json: Annotated[bool, option("Log lines of JSON.", "--log-json")] = False,
-    show: Annotated[
-        bool,
-        option(
-            "Also print temporary links, which end with the server, and open the supervisor's.",
-            "--open",
-        ),
-    ] = False,
 ) -> None:
     """Serve the web app, to this machine only unless --public is given.
 
@@ -68,7 +61,6 @@ def serve(
 
     For example:
       pairlearn annotate serve pumps
-      pairlearn annotate serve pumps --open
       pairlearn annotate serve pumps valves --webhook https://ci.example/judged
       pairlearn annotate serve pumps --host 0.0.0.0 --public \\
         --url https://studio.example
@@ -92,20 +84,10 @@ def serve(
             err=True,
         )
 
-    def invite(links: dict[str, str]) -> None:
-        _print_links(links)
-        webbrowser.open(next(iter(links.values())))  # the supervisor's
-
     run(
         projects, host, port, public=public, url=url, webhook=webhook, webhook_key=key,
         trusted_proxies=trusted_proxy or (), log_level=log_level, log_json=log_json, ready=ready,
-        invite=invite if show else None,
     )  # fmt: skip
-
-
-def _print_links(links: dict[str, str]) -> None:
-    for name, link in links.items():
-        typer.echo(f"  {name}  {link}", err=True)
 
 
 @app.command(cls=Command)
@@ -126,18 +108,22 @@ def demo(
 
     Exit codes: 0 ended by an interrupt, 2 wrong request or unusable file.
     """
-    from pairlearn_studio import Store
+    from pairlearn_studio import Project, Store
     from pairlearn_studio.creating import make_demo
     from pairlearn_studio.server import serve as run
 
     if not (project / "project.json").exists():
         with Store.open(make_demo(project)) as store:
             store.add_annotator("you")
+    with Store.open(Project.load(project)) as store:
+        you = f"a/{store.renew_token(1)}"
+        links = {"you": you, "supervisor": f"s/{store.renew_supervisor_token()}"}
 
-    def invite(links: dict[str, str]) -> None:
+    def ready(address: str) -> None:
         typer.echo(f"the project is in {project}; end with Ctrl-C", err=True)
-        _print_links(links)
+        for name, link in links.items():
+            typer.echo(f"  {name}  {address}/{project.resolve().name}/{link}", err=True)
         if show:
-            webbrowser.open(next(link for name, link in links.items() if name.endswith(" you")))
+            webbrowser.open(f"{address}/{project.resolve().name}/{you}")
 
-    run(project, port=port, invite=invite)
+    run(project, port=port, ready=ready)

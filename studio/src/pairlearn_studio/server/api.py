@@ -30,7 +30,15 @@ from pairlearn_studio.changes import AnsweredError
 from pairlearn_studio.items import Items, ItemView, read_image
 from pairlearn_studio.project import Project, ProjectError
 from pairlearn_studio.reader import THEIRS
-from pairlearn_studio.records import Annotator, Answer, Known, StoredAnswer, Task
+from pairlearn_studio.records import (
+    CERTAIN,
+    Annotator,
+    Answer,
+    Known,
+    StoredAnswer,
+    Task,
+    answer_of,
+)
 from pairlearn_studio.server.security import LOG, Buckets, Denied, Sessions
 from pairlearn_studio.stopping import Forecast
 from pairlearn_studio.store import Store
@@ -40,6 +48,10 @@ LONGEST_SECONDS = 86_400.0
 """A pair left open overnight takes less than a day: more is a broken clock."""
 MOST_OWN = 200
 """Latest answers that annotators can look at and change."""
+ASKED = (
+    "SELECT p.about FROM assignment a JOIN pair p ON p.id = a.pair "
+    "WHERE a.annotator = ? AND a.pair = ?"
+)
 STANDING_OF = "SELECT x.* FROM assignment a JOIN answer x ON x.id = a.answer WHERE a.annotator = ?"
 
 Form = TypeVar("Form", bound=msgspec.Struct)
@@ -55,21 +67,28 @@ class JudgementForm(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     similarity: float | None = None
     difference: float | None = None
     level: str = ""
+    classes: list[str] = []
     cant_say: bool = False
 
-    def answer(self, project: Project, **more: Any) -> Answer:
-        """The answer that the form holds."""
-        numbers = (self.similarity, self.difference)
-        if project.answers == "graded" and not self.cant_say:
-            if self.level not in project.levels or numbers != (None, None):
+    def answer(self, project: Project, about: str | None, **more: Any) -> Answer:
+        """The answer that the form holds to a question about a set of classes."""
+        numbers, level, names = (self.similarity, self.difference), self.level, tuple(self.classes)
+        if names:
+            if not project.labels or len(names) != 2 or not project.classes.keys() >= {*names}:
+                raise FormError("classes must be those of both items, where the project asks them")
+            level = answer_of(about, *names)
+            numbers = CERTAIN[level]
+        elif project.answers == "graded" and not self.cant_say:
+            levels = project.levels_for(about)
+            if level not in levels or numbers != (None, None):
                 raise FormError(
                     "this project asks for answers in words: level must be one of "
-                    f"{', '.join(project.levels)}, without similarity and difference"
+                    f"{', '.join(levels)}, without similarity and difference"
                 )
-            numbers = project.levels[self.level]
-        elif self.level:
+            numbers = project.levels[level]
+        elif level:
             raise FormError("level is for graded projects, without cant_say: leave one of them out")
-        return Answer(*numbers, cant_say=self.cant_say, level=self.level, **more)
+        return Answer(*numbers, cant_say=self.cant_say, level=level, classes=names, **more)
 
 
 class AnswerForm(JudgementForm):
@@ -229,7 +248,7 @@ async def get_task(studio: Studio, who: Annotator, request: Request) -> Reply:
         if task is None or not standing:
             raise HTTPException(404, "this pair is not yours to judge")
         answer = msgspec.to_builtins(vars(standing[0]))
-        names = ("id", "level", "similarity", "difference", "cant_say", "note")
+        names = ("id", "level", "similarity", "difference", "cant_say", "note", "classes")
         state["task"] = vars(task) | ends_of(studio, task)
         state["task"]["answer"] = {name: answer[name] for name in names}
     return state
@@ -257,8 +276,10 @@ def answer_words(project: Project, answer: StoredAnswer) -> str:
     """An answer in words, as the page has them."""
     if answer.cant_say:
         return project.words("Skipped")
+    if answer.classes:
+        return " · ".join(project.words("“{name}”", name=name) for name in answer.classes)
     if answer.level:
-        return project.level_words(answer.level)
+        return project.level_words(answer.level, answer.about)
     s, c = (math.nan if number is None else number for number in answer.numbers)
     return f"s = {s:.0%}, c = {c:+.0%}".replace("-", "−").replace("+nan%", "–").replace("nan%", "–")
 
@@ -277,7 +298,10 @@ async def post_answer(studio: Studio, who: Annotator, form: AnswerForm) -> Reply
     # Control characters do not belong in a note, and could forge lines in a log.
     note = "".join(char for char in form.note if char >= " " or char in "\n\t")
     seconds = min(form.seconds or 0.0, LONGEST_SECONDS)
-    answer = form.answer(studio.project, note=note.strip(), seconds=seconds, key=form.key)
+    if (asked := studio.store.first(ASKED, who.id, form.pair)) is None:
+        raise HTTPException(404, "this pair is not yours to judge")
+    beside = {"note": note.strip(), "seconds": seconds, "key": form.key}
+    answer = form.answer(studio.project, asked[0], **beside)
     try:
         stored = studio.store.submit(who.id, form.pair, answer, form.replaces)
         receipt = await asyncio.wrap_future(stored)
@@ -285,10 +309,6 @@ async def post_answer(studio: Studio, who: Annotator, form: AnswerForm) -> Reply
         raise
     except AnsweredError as error:
         raise HTTPException(409, str(error)) from None
-    except StoreError:
-        if studio.store.task(who.id, form.pair) is None:
-            raise HTTPException(404, "this pair is not yours to judge") from None
-        raise
     studio.log_outage(None)
     return {"receipt": vars(receipt)} | _state(studio, who)
 
@@ -346,7 +366,8 @@ async def get_ahead(studio: Studio, who: Annotator, request: Request) -> Reply:
     """The items most likely shown after ``pair``, so that the page can preload their pictures."""
     pair = _pair_number(request.query_params.get("pair", ""))
     task = studio.store.next_task(who.id, after=pair)
-    return {"ahead": [] if task is None else [*ends_of(studio, task).values()]}
+    ends = ends_of(studio, task) if task is not None else {}
+    return {"ahead": [ends[side] for side in ("left", "right") if ends]}
 
 
 @call("/image")
@@ -374,9 +395,10 @@ async def post_practice(studio: Studio, who: Annotator, form: JudgementForm) -> 
         results = []
         if start["pair"] is not None:
             known = studio.project.known_for("practice")[start["position"]]
-            right = known.agrees(form.answer(studio.project), studio.project.levels)
+            about = known.about if studio.project.classes else None
+            right = known.agrees(form.answer(studio.project, about), studio.project.levels)
             results.append("right" if right else "wrong")
-            words = studio.project.level_words(known.answer)
+            words = studio.project.level_words(known.answer, about)
             reply = {"right": right, "level": known.answer, "answer": words, "why": known.why}
             start["position"] += 1
             start["right"] += right
@@ -428,10 +450,13 @@ def _state(studio: Studio, who: Annotator) -> dict[str, Any]:
 def ends_of(
     studio: Studio, pair: Task | Known | StoredAnswer, longest: int | None = None
 ) -> dict[str, Any]:
-    """What a page shows of a pair: its two items, texts up to a length."""
+    """What a page shows of a pair: its two items, texts up to a length, and what is asked."""
+    project = studio.project
     return {
         "left": view_of(studio, pair.left, longest),
         "right": view_of(studio, pair.right, longest),
+        "asked": project.asked(pair.about) if project.classes else None,
+        "levels": project.levels_for(pair.about) if project.classes else None,
     }
 
 

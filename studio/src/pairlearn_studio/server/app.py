@@ -140,7 +140,6 @@ def serve(
     webhook_key: str = "",
     trusted_proxies: Sequence[str] = (),
     ready: Callable[[str], object] = lambda address: None,
-    invite: Callable[[dict[str, str]], object] | None = None,
 ) -> None:
     """Serve the studio of one project or several until interrupted.
 
@@ -163,9 +162,6 @@ def serve(
         Addresses of proxies whose X-Forwarded-For is believed.
     ready : callable
         Called with the URL when the port is open.
-    invite : callable, optional
-        Called next with links for the supervisor and all annotators, by name. They are valid while
-        this server runs, in addition to those given out before.
     """
     if not public and not is_loopback(host):
         raise ValueError(
@@ -188,13 +184,6 @@ def serve(
         for lock, prefix in zip(locks, studios, strict=True):
             announce(lock, address + prefix)
         ready(address)
-        if invite is not None:
-            links = {
-                f"{prefix[1:]} {name}".strip(): f"{address}{prefix}{path}"
-                for prefix, studio in studios.items()
-                for name, path in studio.sessions.invite().items()
-            }
-            invite(links)
         server = uvicorn.Server(server_config(app, log_level, trusted_proxies))
         with suppress(KeyboardInterrupt):  # raised again by uvicorn when it has ended
             server.run([sock])

@@ -25,7 +25,14 @@ from pairlearn_studio.exchange import answer_lines, export_table, exportable, se
 from pairlearn_studio.judges import order_effects
 from pairlearn_studio.overview import AnswerColumns, format_number, group_by, krippendorff_alpha
 from pairlearn_studio.project import Project, translate, translations
-from pairlearn_studio.records import OPPOSITE, Annotator, Answer, StoredAnswer, answers_agree
+from pairlearn_studio.records import (
+    OPPOSITE,
+    WHETHER_SAME,
+    Annotator,
+    Answer,
+    StoredAnswer,
+    answers_agree,
+)
 from pairlearn_studio.server.api import (
     FormError,
     Reply,
@@ -98,7 +105,7 @@ async def get_annotate(request: Request) -> Response:
         "tutorial": studio.project.answers == "exact" and not studio.project.known_for("practice"),
         "slot": f"{studio.sessions.digest}-{who.id}",
         "examples": [
-            (*ends_of(studio, pair).values(), studio.project.level_words(pair.answer), pair.why)
+            (ends_of(studio, pair), studio.project.level_words(pair.answer, pair.about), pair.why)
             for pair in studio.project.known_for("example")
         ],
     }
@@ -264,7 +271,8 @@ def _chosen(studio: Studio, form: AnnotatorForm) -> Annotator:
 @call("/api/settle", SettleForm, completes=True)
 def post_settle(studio: Studio, _: Annotator, form: SettleForm) -> Reply:
     """Keep the supervisor's answer to a pair, which replaces all others in exports."""
-    if form.level not in studio.project.levels:
+    about = next((pair.about for pair in studio.store.pairs() if pair.id == form.pair), None)
+    if form.level not in studio.project.levels_for(about):
         raise FormError("level must be one of the answers of the page")
     s, c = studio.project.levels[form.level]
     studio.store.adjudicate(form.pair, Answer(s, c, level=form.level))
@@ -286,11 +294,11 @@ def dots(answers: list[StoredAnswer], numbers: dict[str, int]) -> list[Dot]:
 
 def disputes(answers: Sequence[StoredAnswer]) -> list[list[StoredAnswer]]:
     """Groups of answers to one pair of which two are more than one degree apart, worst first."""
-    by_pair = group_by([answer for answer in answers if None not in answer.numbers], "pair")
+    by_pair = group_by([answer for answer in answers if answer.similarity is not None], "pair")
 
     def spread(group: Sequence[StoredAnswer]) -> float:
-        numbers = np.ptp([answer.numbers for answer in group], axis=0)  # type: ignore[arg-type]
-        return float(numbers.sum()) + ({answer.level for answer in group} >= OPPOSITE)
+        numbers = np.array([answer.numbers for answer in group], np.float64)  # None becomes NaN
+        return float(np.nansum(np.ptp(numbers, 0))) + ({one.level for one in group} >= OPPOSITE)
 
     disputed = [
         group
@@ -341,6 +349,7 @@ async def get_answers(request: Request) -> Response:
         "more": len(found) > (number + 1) * PAGE,
         "found": len(found),
         "rows": [(answer, answer_words(studio.project, answer)) for answer in rows],
+        "classes": studio.project.classes,
         "names": [who.name for who in studio.store.annotators()],
         "level_words": _level_words(studio.project),
     }
@@ -363,7 +372,10 @@ def _find_answers(studio: Studio, who: str, answer: str, text: str) -> list[Stor
 
 
 def _level_words(project: Project) -> list[tuple[str, str]]:
-    return [(level, project.level_words(level)) for level in project.levels]
+    """All answers, to filter by, with the set of classes left open."""
+    unlike = [] if project.classes else WHETHER_SAME
+    about = "…" if project.classes else None
+    return [(one, project.level_words(one, about)) for one in project.levels if one not in unlike]
 
 
 def _context(studio: Studio) -> dict[str, Any]:
@@ -382,7 +394,7 @@ def _make_context(studio: Studio, forecast: dict[str, Any]) -> dict[str, Any]:
     manners = forecast.get("manners", {})
     rows = store.overview(AnswerColumns(answers), manners)
     numbers = {row.annotator.name: row.annotator.id for row in rows}
-    planned = {pair.id for pair in store.pairs() if pair.origin != "import"}
+    planned = {pair.id for pair in store.pairs() if pair.origin == "plan"}
     mixed_in = store.mixed_in
     drawn = [answer for answer in answers if answer.right and answer.pair not in mixed_in]
     trusted = [answer for answer in drawn if answer.annotator not in forecast.get("flagged", ())]
@@ -411,9 +423,12 @@ def _make_context(studio: Studio, forecast: dict[str, Any]) -> dict[str, Any]:
                 "pair": group[0].pair,
                 "ids": (group[0].left, group[0].right),
                 "answers": [(answer.annotator, answer_words(project, answer)) for answer in group],
+                "level_words": [
+                    (level, project.level_words(level, group[0].about))
+                    for level in project.levels_for(group[0].about)
+                ],
             }
             | ends_of(studio, group[0])
             for group in open_disputes[:MOST_DISPUTED]
         ],
-        "level_words": _level_words(project),
     }

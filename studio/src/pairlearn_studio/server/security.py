@@ -31,8 +31,6 @@ from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from pairlearn_studio.addresses import is_loopback
-from pairlearn_studio.changes import fresh_token
-from pairlearn_studio.reader import token_hash
 from pairlearn_studio.records import Annotator
 from pairlearn_studio.store import Store
 
@@ -258,22 +256,6 @@ class Sessions:
 
     store: Store
     https: bool = False
-    guests: dict[bytes, tuple[str, Annotator, object]] = field(default_factory=dict)
-
-    def invite(self) -> dict[str, str]:
-        """Additional links for the supervisor and all annotators, by name.
-
-        They are not stored, and end with this server, or when the person's own link is renewed or
-        ended.
-        """
-        links = {}
-        for who in [SUPERVISOR, *self.store.annotators()]:
-            if who.active:
-                role = "annotator" if who.id else "supervisor"
-                token = fresh_token()
-                self.guests[token_hash(token)] = role, who, self.store.link_of(who.id)
-                links[who.name] = f"/{role[0]}/{token}"
-        return links
 
     @cached_property
     def digest(self) -> str:
@@ -306,10 +288,7 @@ class Sessions:
             return who
         if role == "supervisor" and self.store.is_supervisor(token):
             return SUPERVISOR
-        if (guest := self.guests.get(token_hash(token))) is None:
-            return None
-        guest_role, who, link = guest
-        return who if guest_role == role and link == self.store.link_of(who.id) else None
+        return None
 
     def identify(
         self, request: Request, role: str, *, changes: bool = False

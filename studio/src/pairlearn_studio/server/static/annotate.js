@@ -23,6 +23,7 @@ let task = null;
 let progress = null;
 let lesson = null; // the practice pair on show: { index, all, tries }, or { known }
 let busy = true;
+let named = null; // the classes of both items, where the annotator names them
 let confirmed = ""; // the question of the last Enter, which the next one confirms
 let speaking = 0;
 const clock = { since: 0, spent: 0 };
@@ -127,8 +128,9 @@ function duration(time) {
 
 // ---- showing a pair
 
-function showPair(left, right) {
-  showBoth(left, right);
+function showPair(shown) {
+  showBoth(shown.left, shown.right);
+  answers.ask?.(shown);
   answers.clear();
   at("note").value = "";
   openNote(false);
@@ -170,7 +172,7 @@ function move(reply, word) {
     document.body.classList.remove("sending");
     return;
   }
-  showPair(task.left, task.right);
+  showPair(task);
   answers.focus();
   if (task.left.kind === "image") {
     studio.ahead(task.pair).then((views) => views.forEach(prefetch), () => {});
@@ -185,6 +187,7 @@ function move(reply, word) {
 
 // The fields of an answer to send: the name of a level, or numbers; none for "can't say".
 function fields() {
+  if (named) return { classes: named };
   if (mode === "graded") return answers.state === null ? {} : { level: answers.state };
   const share = (value) => (value === null ? null : value / 100);
   const { similarity, difference } = answers.values;
@@ -253,9 +256,21 @@ function enter() {
 }
 
 function choose(level) {
-  if (busy || at("work").hidden || lesson?.judged) return;
+  if (!level || busy || at("work").hidden || lesson?.judged) return;
   answers.fill(level);
   send();
+}
+
+async function nameClasses() {
+  if (busy || at("work").hidden || lesson?.judged) return;
+  const classes = ["left-class", "right-class"].map((name) => at(name).value);
+  if (classes.includes("")) {
+    say(t("Choose the classes of both items."), { tone: "ask" });
+    return;
+  }
+  named = classes;
+  await send();
+  named = null;
 }
 
 function sure(kind) {
@@ -342,7 +357,7 @@ function showKnown() {
   at("coach-step").textContent = t("Practice {number} of {total}", { number: position + 1, total });
   at("coach-title").textContent = t("What would you say?");
   at("coach-text").textContent = t("You are told what is right. Nothing is saved.");
-  showPair(pair.left, pair.right);
+  showPair(pair);
   answers.focus();
   say("");
 }
@@ -403,7 +418,7 @@ function teach(index, word) {
   at("coach-step").textContent = t("Practice {number} of {total} · nothing is saved", { number: index + 1, total: all.length });
   at("coach-title").textContent = now.title;
   at("coach-text").textContent = now.text;
-  showPair(now.left, now.right);
+  showPair(now);
   answers.focus();
   say(word, { aside: `${now.title}. ${now.text}` });
 }
@@ -510,6 +525,7 @@ for (const button of document.querySelectorAll("[data-sure]")) {
   button.addEventListener("click", () => sure(button.dataset.sure));
 }
 at("undo").addEventListener("click", undo);
+at("name-classes")?.addEventListener("click", nameClasses);
 at("finished-undo").addEventListener("click", undo);
 at("use-nearest").addEventListener("click", fit);
 at("add-note").addEventListener("click", () => openNote(at("note-box").hidden));

@@ -9,9 +9,24 @@ export class Choices {
     this.clear();
   }
 
+  // In a project of several classes each pair has its own question, with its own answers.
+  ask({ asked, levels }) {
+    if (!asked) return;
+    document.getElementById("asked").textContent = asked.question;
+    for (const button of this.buttons) {
+      const { level } = button.dataset;
+      button.hidden = !levels.includes(level);
+      if (asked[level]) button.querySelector("b").textContent = asked[level];
+    }
+    for (const group of document.querySelectorAll("#answer .levels")) {
+      group.hidden = !group.querySelector("button:not([hidden])");
+    }
+    document.querySelectorAll(".name-classes select").forEach((one) => { one.value = ""; });
+  }
+
   // Keys 1 to 9 and 0 are the buttons in their order.
   level(digit) {
-    return this.buttons[(Number(digit) + 9) % 10].dataset.level;
+    return this.buttons.filter((button) => !button.hidden)[(Number(digit) + 9) % 10]?.dataset.level;
   }
 
   get state() {
