@@ -129,7 +129,7 @@ async def answer_through_kills(
         process = context.Process(
             target=serve,
             args=(folder, "127.0.0.1", port),
-            kwargs={"requests_per_second": 1e6, "log_level": "critical"},
+            kwargs={"log_level": "critical"},
         )
         process.start()
         return process
@@ -200,7 +200,7 @@ def run_traced(clients: int, answers: int = 1000) -> Flushes:
         port, trace = free_port(), Path(folder, "trace.txt")
         code = (
             "import sys; from pairlearn_studio.server import serve; "
-            "serve(sys.argv[1], port=int(sys.argv[2]), requests_per_second=1e6)"
+            "serve(sys.argv[1], port=int(sys.argv[2]))"
         )
         follow = ["strace", "-f", "-y", "-s", "48", "-e", f"trace={CALLS}", "-o", str(trace)]
         studio = subprocess.Popen([*follow, sys.executable, "-c", code, folder, str(port)])

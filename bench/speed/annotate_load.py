@@ -169,7 +169,7 @@ def start_studio(folder: Path) -> tuple[subprocess.Popen[bytes], int]:
         port = probe.getsockname()[1]
     code = (
         "import sys; from pairlearn_studio.server import serve; "
-        "serve(sys.argv[1], port=int(sys.argv[2]), requests_per_second=1e6)"
+        "serve(sys.argv[1], port=int(sys.argv[2]))"
     )
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
     process = subprocess.Popen(

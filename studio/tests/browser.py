@@ -129,7 +129,7 @@ class LiveStudio:
     port: int = 0
 
     def start(self) -> None:
-        app = make_app(self.folder, **({"requests_per_second": 1000.0} | self.options))
+        app = make_app(self.folder, **self.options)
         self.port = self.port or free_port()
         self._socket = socket.create_server(("127.0.0.1", self.port))
         config = server_config(app, log_level="error")

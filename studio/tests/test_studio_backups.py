@@ -66,58 +66,41 @@ def answer(project: Project, first: int, last: int) -> None:
             submit(store, 1, pair)
 
 
-def snapshots(project: Project) -> list[int]:
-    paths = (project.folder / "backups").glob("auto-*")
-    return sorted(int(path.stem.removeprefix("auto-")) for path in paths)
+def snapshot(project: Project) -> int | None:
+    """Number of answers in the automatic snapshot."""
+    path = project.folder / "backups" / writer.SNAPSHOT
+    return int(rows(path, COUNT)[0][0]) if path.exists() else None
 
 
-def test_snapshots_are_few_and_the_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_snapshot_is_the_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also after an older state was restored."""
     monkeypatch.setattr(writer, "EVERY", 5)
     project = answered(tmp_path / "p", 0)
     answer(project, 1, 8)
+    assert snapshot(project) == 5
     early, _ = writer.back_up(project, tmp_path / "early.sqlite")
-    answer(project, 9, 25)
-    assert snapshots(project) == [15, 20, 25]
-    for number in snapshots(project):
-        path = project.folder / "backups" / f"auto-{number:09}.sqlite"
-        assert rows(path, COUNT) == [(number,)]
+    answer(project, 9, 17)
+    assert snapshot(project) == 15
     writer.restore(project, early)
-    assert snapshots(project) == []
-    assert len(list((project.folder / "backups").glob("replaced-auto-*"))) == 3
+    assert snapshot(project) is None
+    assert len(list((project.folder / "backups").glob("replaced-auto-*"))) == 1
     with pytest.raises(StoreError, match="has no backups"):
         writer.newest_backup(project)
     answer(project, 9, 14)
-    assert snapshots(project) == [9, 14]
-    assert rows(writer.newest_backup(project), COUNT) == [(14,)]
+    assert snapshot(project) == 14
+    assert writer.newest_backup(project).name == writer.SNAPSHOT
 
 
-def test_snapshots_with_more_answers_than_there_are_stop_nothing(
+def test_a_snapshot_with_more_answers_than_there_are_stops_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(writer, "EVERY", 5)
-    project = answered(tmp_path / "p", 2)
-    for number in (20, 25, 30):
-        writer.back_up(project, project.folder / "backups" / f"auto-{number:09}.sqlite")
+    project, more = answered(tmp_path / "p", 2), answered(tmp_path / "q", 11)
+    writer.back_up(more, project.folder / "backups" / writer.SNAPSHOT)
     with Store.open(project) as store:
         for pair in range(3, 9):
             submit(store, 1, pair)
-    assert writer.newest_backup(project).name == "auto-000000008.sqlite"
-    assert len(snapshots(project)) == 3
-
-
-def test_snapshots_beside_other_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Copies by other tools stay, and one that vanishes while it is looked at is none."""
-    monkeypatch.setattr(writer, "EVERY", 5)
-    project = answered(tmp_path / "p", 0)
-    answer(project, 1, 5)
-    folder = project.folder / "backups"
-    copy = shutil.copy(folder / "auto-000000005.sqlite", folder / "auto-000000005 (copy).sqlite")
-    (folder / "auto-000000004.sqlite").symlink_to("nowhere")
-    answer(project, 6, 25)
-    assert copy.exists() and (folder / "auto-000000025.sqlite").exists()
-    assert not (folder / "auto-000000005.sqlite").exists()
-    assert writer.restore(project, copy).answers == 5
+    assert snapshot(project) == 8
 
 
 def test_nobody_writes_while_a_backup_is_restored(
@@ -156,9 +139,7 @@ def test_a_snapshot_does_not_hold_up_answers(
         for pair in range(1, 21):
             store.submit(1, pair, Answer(0.5)).result(timeout=60)
         go.set()
-    assert [path.name for path in (project.folder / "backups").iterdir()] == [
-        "auto-000000005.sqlite"
-    ]
+    assert [path.name for path in (project.folder / "backups").iterdir()] == [writer.SNAPSHOT]
 
 
 def test_a_snapshot_that_fails_is_told_once_and_stops_nobody(
@@ -265,12 +246,10 @@ sys.addaudithook(
 )
 from typer.testing import CliRunner
 from pairlearn_studio import Project, Store
-from pairlearn_studio.ask import AnswerCache
 from pairlearn_studio.cli.annotate import app
 
 folder = Path(sys.argv[1])
-with Store.open(Project.load(folder)), AnswerCache(folder / "model-answers.sqlite"):
-    AnswerCache(folder / "model-answers.sqlite").close()
+with Store.open(Project.load(folder)):
     for command in (["status"], ["link", "bob"], ["backup"], ["export", folder / "out.csv"]):
         done = CliRunner().invoke(app, [command[0], str(folder), *map(str, command[1:])])
         assert done.exit_code == 0, done.output

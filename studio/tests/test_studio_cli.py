@@ -140,7 +140,7 @@ def test_export(project: Path, tmp_path: Path) -> None:
     )
     assert annotate_json("export", project, lines, "--force")["rows"] == 30
     first = json.loads(lines.read_text().splitlines()[0])
-    assert (first["annotator"], first["cant_say"], first["asked"]) == ("ann", True, "graded")
+    assert (first["annotator"], first["cant_say"], first["level"]) == ("ann", True, "")
     assert {"note", "seconds", "at", "level"} < first.keys()
     assert "pairs are .csv" in refusal("export", project, tmp_path / "pairs.txt")
 

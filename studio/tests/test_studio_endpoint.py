@@ -37,7 +37,7 @@ class Line:
 
     def __init__(self, server: ChatServer, folder: Path) -> None:
         self.server, self.folder = server, folder
-        self.cache = AnswerCache(folder / "answers.sqlite")
+        self.cache = AnswerCache(folder / "answers.jsonl")
 
     def endpoint(self, name: str = "small", **options: Any) -> ChatEndpoint:
         return ChatEndpoint(self.server.base_url, name, self.cache, **({"retries": 1} | options))
@@ -52,7 +52,6 @@ def line(tmp_path: Path) -> Iterator[Line]:
         made = Line(server, tmp_path)
         yield made
         server.gate.set()
-        made.cache.close()
 
 
 def coin(p: float) -> ItemView:

@@ -22,6 +22,7 @@ from browser import (
     settled,
     snapshot,
 )
+from pairlearn.annotators.annotator import in_words
 from pairlearn_studio import Project, Store, StoreError
 from pairlearn_studio.cli.annotate import app
 from pairlearn_studio.overview import quality_of
@@ -138,16 +139,16 @@ def test_checks_are_mixed_in_at_their_share(tmp_path: Path) -> None:
         while (task := store.undo(ann.id).result()) is not None and task.pair != last:
             pass
         assert task is not None and store.next_task(ann.id) == task
-        quality = quality_of(store.answers(), store.checks(project), LEVELS)["ann"]
+        quality = quality_of(store.answers(), store.checks(project))["ann"]
         assert (quality.known, quality.right) == (due - 1, due - 1)
     changed = make(tmp_path / "q", items=30, pairs=60, known=CHECKS[:1])
     with Store.create(changed) as store:
         cy, _ = store.add_annotator("cy")
-        (number,) = store.mixed.pairs
+        (number,) = store.mixed_in
     fewer = Project.load(changed.folder)
     object.__setattr__(fewer, "known", ())
     with Store.open(fewer) as store:  # what is no check any more is nobody's
-        assert store.mixed.pairs == {} and store.task(cy.id, number) is None
+        assert store.checks(fewer) == {} and store.task(cy.id, number) is None
     object.__setattr__(fewer, "known", (Known("i0", "nobody", "alike"),))
     with pytest.raises(StoreError, match=r"known\[0\]: 'nobody' is not among the items"):
         Store.open(fewer)
@@ -159,9 +160,9 @@ def test_flags_in_words() -> None:
     rows = [stored("careful", k, *surely, level="left surely") for k in range(4)]
     rows += [stored("careful", k, 0.5 + k / 100, 0.0, seconds=4.0) for k in range(4, 30)]
     rows += [stored("constant", k, 0.5, 0.0, seconds=0.5) for k in range(30)]
-    quality = quality_of(rows, known, LEVELS)
-    assert (quality["careful"].right, quality["careful"].flags) == (4, [])
-    assert quality["constant"].flags == [
+    quality = quality_of(rows, known)
+    assert (quality["careful"].right, quality["careful"].phrases) == (4, [])
+    assert [in_words([phrase]) for phrase in quality["constant"].phrases] == [
         "only 0 of 4 known pairs right",
         "half of the answers took less than 1 s",
     ]
@@ -230,7 +231,6 @@ def test_demo_in_one_command(browser: Browser, tmp_path: Path) -> None:
     finally:
         assert command.end(signal.SIGINT) == 0
     with Store.open(Project.load(folder)) as store:
-        assert (
-            len(store.mixed.pairs) == 6 and len(store.mixed_in) == 5
-        )  # one is of the plan by chance
+        # One is of the plan by chance.
+        assert len(store.checks(store.project)) == 6 and len(store.mixed_in) == 5
         assert store.answers()[0].level == "right surely"

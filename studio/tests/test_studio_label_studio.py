@@ -70,7 +70,13 @@ def read(folder: Path, *tasks: object) -> list[tuple[Any, ...]]:
     assert rows[0][1].seconds == 37.426
     assert {answer.note for _, answer in rows} == {"", "too dark"}
     return [
-        (row.annotator, row.left + row.right, *answer.numbers, answer.preference, answer.cant_say)
+        (
+            row.annotator,
+            row.left + row.right,
+            *answer.numbers,
+            answer.others.get("preference", 0),
+            answer.cant_say,
+        )
         for row, answer in rows
     ]
 

@@ -53,7 +53,7 @@ def test_a_project_survives_its_file(tmp_path: Path) -> None:
         ("[" * 100_000, "not JSON"),
         ("[]", "not a project file"),
         ({"format": "other"}, "not a project file"),
-        (described(version=2), "version 2 is of a later pairlearn; this one reads 1: upgrade it"),
+        (described(version=2), "version is 2; this pairlearn reads 1"),
         (described(version="1"), "version is '1'; it must be 1"),
         (described(kind="video"), "kind is 'video': Invalid enum value 'video'"),
         (described(tilte="x"), "tilte is not a field; do you mean 'title'?"),

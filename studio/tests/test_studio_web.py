@@ -89,22 +89,6 @@ def test_supervisor_makes_ends_and_renews_links(studio: Studio) -> None:
     assert boss.post("/api/annotators/end", {"annotator": 3}).status_code == 404
 
 
-def test_invitations_hold_beside_the_links_and_end_with_them(studio: Studio) -> None:
-    links = studio.client.app.state.studios["/p"].sessions.invite()  # type: ignore[attr-defined]
-    client, paths = studio.client, {"ann": "/annotate/1", "bob": "/annotate/2"}
-    assert client.get(links["supervisor"]).url.path == "/p/supervisor"
-    for name, path in paths.items():
-        assert client.get(links[name]).url.path == f"/p{path}"
-        assert client.get(f"{path}/api/task").status_code == 200
-    assert client.get(f"/a/{studio.tokens['ann']}").status_code == 200  # the old one, too
-    assert client.get(links["ann"].replace("/a/", "/s/")).status_code == 404
-    with studio.store() as store:  # another process takes them back
-        store.renew_token(1)
-        store.retire(2)
-    for name in paths:
-        assert client.get(links[name]).status_code == 404
-
-
 def test_supervisor_page_tells_how_everybody_works(studio: Studio) -> None:
     with studio.store() as store:
         for number, (s, c) in enumerate([(0.9, 0.0), (0.9, 0.5), (0.5, -0.25)]):

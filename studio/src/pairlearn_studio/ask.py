@@ -14,8 +14,8 @@ is ``dict(item.rows)[name]``, a text ``item.text``, an image ``item.image_path``
 
 from __future__ import annotations
 
-import importlib
 import math
+import pkgutil
 import sys
 import time
 from collections.abc import Callable, Collection, Iterable
@@ -51,9 +51,7 @@ from pairlearn_studio.limits import (
     Budget,
     LimitReached,
     ModelError,
-    Pace,
     SkippedError,
-    Stopped,
 )
 from pairlearn_studio.reader import SKIPPED
 from pairlearn_studio.records import Answer, Pair
@@ -63,9 +61,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AnswerCache", "Budget", "ChatEndpoint", "Filled", "Judgement", "LimitReached", "ModelError",
-    "Pace", "Said", "SaidOfItem", "Seat", "Wording", "by_items", "by_pairs",
-    "chat_item_model", "chat_pair_model", "fill", "find_function", "item_model",
-    "order_effects", "pair_model",
+    "Said", "SaidOfItem", "Seat", "Wording", "by_items", "by_pairs", "chat_item_model",
+    "chat_pair_model", "fill", "find_function", "item_model", "order_effects", "pair_model",
 ]  # fmt: skip
 
 STOP_AFTER = 5
@@ -80,19 +77,15 @@ def find_function(name: str) -> Callable[..., Any]:
     >>> find_function("math:hypot")(3, 4)
     5.0
     """
-    module_name, colon, path = name.partition(":")
-    if not colon or not all(part.isidentifier() for part in (*module_name.split("."), path)):
-        raise ModelError(f"{name!r} must be module:function, such as mymodel:judge")
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.append(here)
     try:
-        module = importlib.import_module(module_name)
-    except ImportError as error:
-        raise ModelError(f"{module_name!r} cannot be imported: {error}") from None
-    function = getattr(module, path, None)
+        function = pkgutil.resolve_name(name)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise ModelError(f"{name!r} cannot be imported as module:function: {error}") from None
     if not callable(function):
-        raise ModelError(f"{module_name!r} has no function {path!r}")
+        raise ModelError(f"{name!r} must be module:function, such as mymodel:judge")
     return function  # type: ignore[no-any-return]  # callable() does not tell its type
 
 
@@ -220,14 +213,13 @@ def fill(
     *,
     concurrent: int = 1,
     proven: bool = False,
-    stop: Callable[[], None] = lambda: None,
     progress: Callable[[int], None] = lambda done: None,
 ) -> Filled:
     """Judge pairs, and store every judgement before a thread takes the next pair.
 
-    A pair that fails for a reason of its own is skipped. At a limit, requests in flight are
-    completed; an error, or `STOP_AFTER` pairs without a single judgement, also stops those that
-    wait. None of these loses a judgement, and the result reports all of them.
+    A pair that fails for a reason of its own is skipped. At a limit, at an error, or after
+    `STOP_AFTER` pairs without a single judgement, the pairs in flight are completed. None of these
+    loses a judgement, and the result reports all of them.
 
     Parameters
     ----------
@@ -243,8 +235,6 @@ def fill(
         Pairs judged at a time.
     proven : bool
         Whether the model has judged pairs before, so that failures are those of single pairs.
-    stop : callable
-        Ends requests that wait for their turn.
     progress : callable
         Called with the number of pairs done.
     """
@@ -253,7 +243,7 @@ def fill(
         begin = time.monotonic()
         try:
             judgement = judge(pair.left, pair.right, pair.about)
-        except (LimitReached, Stopped, ModelError, SkippedError):
+        except (LimitReached, ModelError, SkippedError):
             raise
         except Exception as error:
             raise ModelError(f"the model failed with {type(error).__name__}: {error}") from error
@@ -273,15 +263,14 @@ def fill(
                 if not running:
                     return filled
                 for done in wait(running, return_when=FIRST_COMPLETED).done:
-                    _settle(filled, running.pop(done), done, skip, stop)
+                    _settle(filled, running.pop(done), done, skip)
                     progress(filled.done)
         except BaseException as error:
-            stop()
             if not isinstance(error, KeyboardInterrupt):
                 raise
             filled.stopped = "interrupted"
             for done in wait(running).done:  # requests in flight are paid for
-                _settle(filled, running[done], done, skip, stop)
+                _settle(filled, running[done], done, skip)
             return filled
 
 
@@ -290,7 +279,6 @@ def _settle(
     pair: Pair,
     done: Future[Judgement],
     skip: Callable[[Pair, str], object],
-    stop: Callable[[], None],
 ) -> None:
     reason, error = "", None
     try:
@@ -301,8 +289,6 @@ def _settle(
             filled.judgements.append(judgement)
     except LimitReached as limit:
         filled.stopped = filled.stopped or str(limit)
-    except Stopped:
-        pass
     except SkippedError as skipped:
         reason = str(skipped)
     except ModelError as problem:
@@ -313,10 +299,8 @@ def _settle(
         skip(pair, reason)
         if len(filled.skipped) == STOP_AFTER and not (filled.proven or filled.judgements):
             error = ModelError(f"none of {STOP_AFTER} pairs has a judgement; the last: {reason}")
-    if error is not None:
-        stop()
-        if filled.error is None:
-            filled.stopped, filled.error = "error", error
+    if error is not None and filled.error is None:
+        filled.stopped, filled.error = "error", error
 
 
 class Seat:

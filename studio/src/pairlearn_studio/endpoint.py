@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_args
 import msgspec
 
 from pairlearn_studio.addresses import http_url, is_loopback
-from pairlearn_studio.limits import AnswerCache, Budget, ModelError, Pace, SkippedError
+from pairlearn_studio.limits import AnswerCache, Budget, ModelError, SkippedError
 
 if TYPE_CHECKING:
     from pairlearn_studio.judges import Question
@@ -113,7 +113,6 @@ class ChatEndpoint:
         Sent as a bearer token; never stored, never in a message.
     plain_http : bool
         Allow http to other machines.
-    pace : Pace, optional
     budget : Budget, optional
     timeout, retries : float, int
         Seconds for one request, and number of retries.
@@ -140,7 +139,6 @@ class ChatEndpoint:
         *,
         key: str | None = None,
         plain_http: bool = False,
-        pace: Pace | None = None,
         budget: Budget | None = None,
         timeout: float = 60.0,
         retries: int = 4,
@@ -156,7 +154,7 @@ class ChatEndpoint:
         if key is not None and (not key.isascii() or not key.isprintable() or " " in key):
             raise ModelError("the key holds blanks, line breaks or other odd characters")
         self._model, self._key, self._cache = model, key, cache
-        self.pace, self.budget, self.way = pace or Pace(), budget or Budget(), way
+        self.budget, self.way = budget or Budget(), way
         self._samples, self._answer_tokens = samples, answer_tokens
         self._lock, self._choosing = threading.Lock(), threading.Lock()
         self._refused: set[str] = set()
@@ -230,7 +228,6 @@ class ChatEndpoint:
 
         while True:
             body = self._body(question, way)
-            self.pace.turn()
             reserved = self.budget.reserve(question.most_tokens, self._most_tokens(way))
             usage: tuple[int, int] | None = None
             try:

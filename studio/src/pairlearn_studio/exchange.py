@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -81,7 +81,6 @@ def export_table(answers: Sequence[StoredAnswer]) -> Exported:
             "right": convert("right", "id", [row.right for row in rows], empty=True),
             "similarity": columns.similarity,
             "difference": columns.difference,
-            "preference": columns.preference,
             "annotator": columns.annotator.tolist(),
             **statements,
             **({"about": sets, "q": [row.q for row in rows]} if any(sets) else {}),
@@ -103,14 +102,7 @@ def _labels(answer: StoredAnswer) -> list[StoredAnswer]:
     ]  # fmt: skip
 
 
-def in_numbers(answer: StoredAnswer) -> bool:
-    """Whether an answer was given as numbers, as models and imports do in a graded project."""
-    return not answer.level and answer.numbers != (None, None)
-
-
-def answer_lines(
-    answers: Sequence[StoredAnswer], asked: str, author: str | None = None
-) -> Iterator[bytes]:
+def answer_lines(answers: Sequence[StoredAnswer], author: str | None = None) -> Iterator[bytes]:
     """Every answer as a line of JSON, "can't say" too; marks those that ``author`` overruled."""
     internal = {"id", "pair", "others", "key"}
     if not any(answer.about is not None for answer in answers):
@@ -119,7 +111,6 @@ def answer_lines(
     for answer in answers:
         line = {name: value for name, value in vars(answer).items() if name not in internal}
         line |= answer.others
-        line["asked"] = "exact" if asked == "graded" and in_numbers(answer) else asked
         if answer.id not in standing:
             line["overruled"] = True
         yield msgspec.json.encode(line) + b"\n"
@@ -171,9 +162,8 @@ def judgements_of(table: Judgements, annotator: str | None = None) -> list[State
         if not name:
             raise TableError(f"row {row + 1} does not say who judged: give an annotator")
         similarity, difference = values.pop("similarity", None), values.pop("difference", None)
-        preference = cast("Literal[-1, 0, 1]", int(values.pop("preference", 0)))
         try:
-            answer = Answer(similarity, difference, preference, others=values)
+            answer = Answer(similarity, difference, others=values)
         except StoreError as error:
             raise TableError(f"row {row + 1}: {error}") from None
         left, right = str(left_ids[row]), str(right_ids[row])
@@ -228,11 +218,13 @@ def _import(changes: Changes, rows: Sequence[Statement]) -> ImportCount:
 
 def _reversed(row: Statement) -> Answer:
     """The judgement with left and right exchanged: c and the preference change sign."""
-    answer = row.answer
-    if answer.others:
+    answer, others = row.answer, dict(row.answer.others)
+    if others.keys() - {"preference"}:
         raise StoreError(
             f"{row.place}: the project has the pair ({row.right!r}, {row.left!r}), and only "
             "similarities, differences and preferences can be turned: exchange the two items"
         )
     difference = None if answer.difference is None else 0.0 - answer.difference
-    return replace(answer, difference=difference, preference=-answer.preference)
+    return replace(
+        answer, difference=difference, others={name: -value for name, value in others.items()}
+    )

@@ -22,6 +22,8 @@ import base64
 import json
 import math
 import string
+import threading
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
@@ -31,14 +33,15 @@ import numpy as np
 from pairlearn.judgements.sets import split_set
 from pairlearn_studio.endpoint import LEAST_MASS, ChatEndpoint
 from pairlearn_studio.items import ItemView, read_image
-from pairlearn_studio.limits import ModelError, Once
+from pairlearn_studio.limits import ModelError
 from pairlearn_studio.project import Project, ProjectError
 
-PAIR_ANSWERS: dict[str, tuple[str, ...]] = {"A": ("a",), "B": ("b",), "Same": ("same", "s")}
+Answers: TypeAlias = dict[str, tuple[str, ...]]
+PAIR_ANSWERS: Answers = {"A": ("a",), "B": ("b",), "Same": ("same", "s")}
 """Answers about a pair, with their tokens ("s" may be the start of "same")."""
-SAME_ANSWERS: dict[str, tuple[str, ...]] = {"Same": ("same", "s"), "Different": ("different", "d")}
+SAME_ANSWERS: Answers = {"Same": ("same", "s"), "Different": ("different", "d")}
 """Answers to "of the same class at all?"."""
-ITEM_ANSWERS: dict[str, tuple[str, ...]] = {"Yes": ("yes", "y"), "No": ("no", "n")}
+ITEM_ANSWERS: Answers = {"Yes": ("yes", "y"), "No": ("no", "n")}
 """Answers about an item."""
 LONGEST_TEXT = 20_000
 """Characters of one value that are shown to the model."""
@@ -183,13 +186,17 @@ def by_items(model: PosteriorModel, view: Callable[[str], ItemView]) -> Judge:
     >>> round(judgement.similarity, 3), round(judgement.difference, 3)
     (0.42, -0.5)
     """
-    answers = Once[SaidOfItem]()
+    answers: dict[str, SaidOfItem] = {}
+    locks: dict[str, threading.Lock] = defaultdict(threading.Lock)
+
+    def ask(item: str) -> SaidOfItem:
+        with locks[item]:  # of several pairs with an item, the others wait
+            if item not in answers:
+                answers[item] = model(view(item))
+        return answers[item]
 
     def judge(left: str, right: str, about: str | None = None) -> Judgement:
-        said = [
-            answers.get(item, lambda item=item: model(view(item)))  # type: ignore[misc]
-            for item in (left, right)
-        ]
+        said = [ask(item) for item in (left, right)]
         mass, text = min((answer.mass, answer.text) for answer in said)
         r, r_prime = (answer.posterior for answer in said)
         if r is None or r_prime is None:
@@ -244,7 +251,7 @@ class Question:
     system: str
     parts: list[dict[str, Any]]
     ending: str
-    answers: dict[str, tuple[str, ...]]
+    answers: Answers
 
     def messages(self, stated: bool) -> list[dict[str, Any]]:
         """Messages of the chat protocol, which ask for one word or for stated probabilities."""
@@ -345,7 +352,7 @@ class Wording:
             if len(letters) < len(self.classes):
                 raise ModelError(f"--per item takes {len(letters)} classes at most: ask per pair")
             listed = "\n".join(f"{letter}: “{name}”." for letter, name in letters.items())
-            answers = {letter: (letter.casefold(),) for letter in letters}
+            answers: Answers = {letter: (letter.casefold(),) for letter in letters}
             ending = f"Of which class is this item?\n{listed}\n\nWhich one?"
             return Question(self._system(), _item_parts("Item", item), ending, answers)
         ending = f"Is this item “{self.positive}”, and not “{self.negative}”?"

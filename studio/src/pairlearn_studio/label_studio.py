@@ -91,7 +91,7 @@ KEYS = ("number", "selected", "choices", "text")
 """Keys that hold the value of a result, by its type."""
 TIMES = ("lead_time", "updated_at", "created_at")
 CONTROLS = ("similarity", "difference", "preference", "cannot_say", "note")
-SIDES: dict[str | None, Literal[-1, 0, 1]] = {None: 0, "left": -1, "right": 1}
+SIDES = {None: {}, "left": {"preference": -1.0}, "right": {"preference": 1.0}}
 # JSON can encode lone surrogates.
 Item: TypeAlias = Annotated[str, msgspec.Meta(min_length=1, pattern="^[^\ud800-\udfff]*$")] | int
 
@@ -156,11 +156,12 @@ class _Annotation(msgspec.Struct):
         s, c, side = self.similarity, self.difference, SIDES[self.preference]
         cant_say = bool(self.cannot_say)
         if cant_say:
-            s, c, side = None, None, 0
-        elif (s, c, side) == (None, None, 0):
+            s, c, side = None, None, {}
+        elif (s, c, side) == (None, None, {}):
             return None
         s, c = (None if percent is None else percent / 100 for percent in (s, c))
-        answer = Answer(s, c, side, cant_say, note.replace("\0", "")[:MAX_NOTE], float(seconds))
+        note = note.replace("\0", "")[:MAX_NOTE]
+        answer = Answer(s, c, cant_say, note, float(seconds), others=side)
         return Statement(self.name, str(self.left_id), str(self.right_id), answer, place)
 
 

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import math
-import sqlite3
+import os
 import threading
-import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future
-from contextlib import ExitStack, contextmanager
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any
 
-from pairlearn_studio.store_file import enable_wal, open_sqlite, to_file_error
-
-T = TypeVar("T")
+import msgspec
 
 
 class ModelError(ValueError):
@@ -30,42 +24,11 @@ class LimitReached(Exception):
     """A limit on requests or cost is reached; run again to continue."""
 
 
-class Stopped(Exception):
-    """The run ended while a question waited for its turn."""
-
-
-class Pace:
-    """Spaces requests evenly, whichever thread sends them, if ``per_minute`` is given."""
-
-    def __init__(self, per_minute: float | None = None) -> None:
-        if per_minute is not None and not 0 < per_minute < math.inf:
-            raise ValueError(f"per_minute must be a positive number; got {per_minute}")
-        self._interval, self._next = 60 / per_minute if per_minute else 0.0, -math.inf
-        self._stopped, self._lock = threading.Event(), threading.Lock()
-
-    def turn(self) -> None:
-        """Return when the next request may be sent; raise `Stopped` after `stop`."""
-        while True:
-            with self._lock:
-                if self._stopped.is_set():
-                    raise Stopped
-                now = time.monotonic()
-                if self._next <= now:
-                    self._next = now + self._interval
-                    return
-                delay = self._next - now
-            self._stopped.wait(delay)
-
-    def stop(self) -> None:
-        """Let no further request through, and wake those that wait."""
-        self._stopped.set()
-
-
 class Budget:
     """Count requests, tokens and cost, and refuse requests that could exceed a limit.
 
-    A request's cost is known with its answer. Until then the most that it can cost is reserved, so
-    that requests in flight do not add up to more than the limit. ``max_requests`` is without
+    A request's cost is known with its answer. Until then the most that it can cost counts as spent,
+    so that requests in flight do not add up to more than the limit. ``max_requests`` is without
     retries; ``max_cost`` is in the unit of the prices, which are for one million prompt tokens
     (``price_in``) and answer tokens (``price_out``).
     """
@@ -83,140 +46,70 @@ class Budget:
         self._max_requests = math.inf if max_requests is None else max_requests
         self._max_cost = math.inf if max_cost is None else max_cost
         self._prices = price_in / 1e6, price_out / 1e6
-        self._reserved: list[float] = []
-        self._changed = threading.Condition()
+        self._lock = threading.Lock()
         self.requests = self.prompt_tokens = self.completion_tokens = 0
         self.spent = 0.0
 
     def reserve(self, prompt_tokens: int, completion_tokens: int) -> float:
-        """Count one request and reserve the cost of these tokens; `settle` it later.
-
-        Waits while requests in flight hold the budget that this one needs.
-        """
+        """Count one request and the most that these tokens cost; `settle` it later."""
         most = self._cost(prompt_tokens, completion_tokens)
-        with self._changed:
-            while self.requests < self._max_requests:
-                if self.spent + sum(self._reserved) + most <= self._max_cost:
-                    self.requests += 1
-                    self._reserved.append(most)
-                    return most
-                if not self._reserved:
-                    raise LimitReached("max-cost")
-                self._changed.wait()
-            raise LimitReached("max-requests")
+        with self._lock:
+            if self.requests >= self._max_requests:
+                raise LimitReached("max-requests")
+            if self.spent + most > self._max_cost:
+                raise LimitReached("max-cost")
+            self.requests += 1
+            self.spent += most
+            return most
 
     def settle(self, reserved: float, usage: tuple[int, int] | None) -> None:
         """Replace a reserved cost by that of the usage reported; None counts it in full."""
-        with self._changed:
-            self._reserved.remove(reserved)
-            if usage is None:
-                self.spent += reserved
-            else:
+        if usage is not None:
+            with self._lock:
                 self.prompt_tokens += usage[0]
                 self.completion_tokens += usage[1]
-                self.spent += self._cost(*usage)
-            self._changed.notify_all()
+                self.spent += self._cost(*usage) - reserved
 
     def _cost(self, prompt_tokens: int, completion_tokens: int) -> float:
         return prompt_tokens * self._prices[0] + completion_tokens * self._prices[1]
 
 
 class AnswerCache:
-    """Answers by the hash of their question, in an SQLite file that processes can share.
+    """Answers by the hash of their question, as lines of a file that processes may share.
 
-    An answer is on disk when `put` returns. Questions are not stored: items may be private.
+    An answer is on disk when `put` returns. Questions are not stored: items may be private. A line
+    that was cut off is left out, and its question is asked again.
 
     Examples
     --------
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     with AnswerCache(Path(folder, "answers.sqlite")) as cache:
-    ...         cache.put("k", {"tokens": [["Yes", -0.1]]})
-    ...         cache.get("k"), cache.get("other"), len(cache)
-    ({'tokens': [['Yes', -0.1]]}, None, 1)
+    ...     cache = AnswerCache(Path(folder, "answers.jsonl"))
+    ...     cache.put("k", {"mass": 0.9})
+    ...     AnswerCache(Path(folder, "answers.jsonl")).get("k"), cache.get("other"), len(cache.answers)
+    ({'mass': 0.9}, None, 1)
     """
 
     def __init__(self, path: Path) -> None:
         self.path, self._lock = path, threading.Lock()
-        # Only SQLite opens the file, as `pairlearn_studio.store_file` explains.
-        try:
-            self._connection = open_sqlite(path)
-        except sqlite3.DatabaseError as error:
-            raise self._refusal(error) from None
-        with ExitStack() as on_failure:
-            on_failure.callback(self._connection.close)
-            with self._using() as connection:
-                enable_wal(connection)
-                connection.execute("PRAGMA synchronous = FULL")
-                connection.execute(
-                    "CREATE TABLE IF NOT EXISTS answers "
-                    "(question TEXT PRIMARY KEY, answer TEXT NOT NULL) WITHOUT ROWID"
-                )
-            on_failure.pop_all()
-
-    @contextmanager
-    def _using(self) -> Iterator[sqlite3.Connection]:
-        """The connection, for one thread at a time; errors of the file become `ModelError`."""
-        try:
-            with self._lock, self._connection:
-                yield self._connection
-        except (sqlite3.DatabaseError, ValueError, TypeError, RecursionError) as error:
-            raise self._refusal(error) from None
-
-    def _refusal(self, error: Exception) -> ModelError:
-        file_error = to_file_error(self.path, error)
-        if not file_error.damaged:
-            return ModelError(str(file_error))
-        return ModelError(
-            f"{self.path} is no cache of answers, or is damaged ({error!s:.300}): move it away, "
-            "and a new one is made"
-        )
+        self.answers: dict[str, dict[str, Any]] = {}
+        for line in path.read_bytes().splitlines() if path.exists() else ():
+            with suppress(msgspec.MsgspecError, UnicodeDecodeError):
+                key, answer = msgspec.json.decode(line, type=tuple[str, dict[str, Any]])
+                self.answers.setdefault(key, answer)
 
     def get(self, key: str) -> dict[str, Any] | None:
         """Answer to a question, or None."""
-        query = "SELECT answer FROM answers WHERE question = ?"
-        with self._using() as connection:
-            row = connection.execute(query, (key,)).fetchone()
-            return None if row is None else dict(json.loads(row[0]))
+        return self.answers.get(key)
 
     def put(self, key: str, answer: dict[str, Any]) -> None:
         """Store an answer; the first one stays."""
-        insert, text = "INSERT OR IGNORE INTO answers VALUES (?, ?)", json.dumps(answer)
-        with self._using() as connection:
-            connection.execute(insert, (key, text))
-
-    def __len__(self) -> int:
-        with self._using() as connection:
-            return int(connection.execute("SELECT count(*) FROM answers").fetchone()[0])
-
-    def close(self) -> None:
-        """Close the file."""
+        line = msgspec.json.encode((key, answer))
         with self._lock:
-            self._connection.close()
-
-    def __enter__(self) -> AnswerCache:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-
-class Once(Generic[T]):
-    """Share the result of a call among the threads that need it."""
-
-    def __init__(self) -> None:
-        self._lock, self._futures = threading.Lock(), dict[str, Future[T]]()
-
-    def get(self, key: str, call: Callable[[], T]) -> T:
-        """Result of the call; if it fails, all who wait get the error and the next one retries."""
-        with self._lock:
-            first = key not in self._futures
-            future = self._futures.setdefault(key, Future())
-        if first:
-            try:
-                future.set_result(call())
-            except BaseException as error:
-                with self._lock:
-                    del self._futures[key]
-                future.set_exception(error)
-        return future.result()
+            if key in self.answers:
+                return
+            with self.path.open("ab") as file:  # after whatever a process that was killed left
+                file.write(b"\n" + line + b"\n")
+                file.flush()
+                os.fsync(file.fileno())
+            self.answers[key] = answer

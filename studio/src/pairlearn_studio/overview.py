@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ from pairlearn.columns import Floats
 from pairlearn.finding import Finding
 from pairlearn.judgements import Judgements
 from pairlearn.judgements.answer_scale import scale_of
-from pairlearn_studio.records import Annotator, Known, Levels, StoredAnswer
+from pairlearn_studio.records import Annotator, Known, StoredAnswer
 
 ROUNDING = 1e-9
 """Standard errors below this come from rounding: all answers are the same."""
@@ -36,7 +36,6 @@ class AnswerColumns:
         self.pair: NDArray[np.int64] = array("pair", np.int64)
         self.similarity: Floats = array("similarity", np.float64)  # None becomes NaN
         self.difference: Floats = array("difference", np.float64)
-        self.preference: NDArray[np.int8] = array("preference", np.int8)
         self.seconds: Floats = array("seconds", np.float64)
         self.cant_say: NDArray[np.bool_] = array("cant_say", np.bool_)
         self.both: NDArray[np.bool_] = ~np.isnan(self.similarity + self.difference)
@@ -53,8 +52,7 @@ class AnswerColumns:
         return infeasible
 
 
-@dataclass(frozen=True)
-class Drift:
+class Drift(NamedTuple):
     """Mean of the last third of an annotator's answers minus that of the first third.
 
     Pairs of a uniform plan come in random order, so that beyond chance only a change in the
@@ -158,12 +156,14 @@ class People:
 
 def people_of(answers: Sequence[StoredAnswer]) -> People:
     """How annotators answer, learnt from the answers alone."""
-    columns = AnswerColumns([answer for answer in answers if not answer.cant_say])
+    judged = [answer for answer in answers if not answer.cant_say]
+    columns = AnswerColumns(judged)
     statements = {"similarity": columns.similarity, "difference": columns.difference}
-    statements["preference"] = np.where(columns.preference == 0, np.nan, columns.preference)
+    sides = [answer.others.get("preference", math.nan) for answer in judged]
+    statements["preference"] = np.array(sides, np.float64)
     ends = np.stack([2 * columns.pair, 2 * columns.pair + 1], 1)
-    judged = Judgements.from_columns(ends, statements, annotator=columns.annotator)
-    return People(Annotators.learn(judged), tuple(findings(judged)))
+    table = Judgements.from_columns(ends, statements, annotator=columns.annotator)
+    return People(Annotators.learn(table), tuple(findings(table)))
 
 
 def group_by(answers: Iterable[StoredAnswer], name: str) -> dict[Any, list[StoredAnswer]]:
@@ -203,20 +203,13 @@ class Quality:
     right: int = 0
     phrases: list[Phrase] = field(default_factory=list)
 
-    @property
-    def flags(self) -> list[str]:
-        """Reasons for a closer look, in English."""
-        return [in_words([phrase]) for phrase in self.phrases]
 
-
-def quality_of(
-    answers: Sequence[StoredAnswer], known: Mapping[int, Known], levels: Levels
-) -> dict[str, Quality]:
+def quality_of(answers: Sequence[StoredAnswer], known: Mapping[int, Known]) -> dict[str, Quality]:
     """Quality of each annotator's answers, by simple rules; ``known`` maps pair ids to checks."""
     qualities: dict[str, Quality] = {}
     for name, theirs in group_by(answers, "annotator").items():
         checks = [answer for answer in theirs if answer.pair in known]
-        right = sum(known[answer.pair].agrees(answer, levels) for answer in checks)
+        right = sum(known[answer.pair].agrees(answer) for answer in checks)
         quality = Quality(len(checks), right)
         quality.phrases = _flags(quality, theirs)
         qualities[name] = quality
@@ -236,6 +229,13 @@ def _flags(quality: Quality, answers: Sequence[StoredAnswer]) -> list[Phrase]:
         words = "half of the answers took less than {seconds:g} s"
         flags.append((words, {"seconds": FAST_SECONDS}))
     return flags
+
+
+def agreement(answers: Sequence[StoredAnswer]) -> dict[str, float]:
+    """Krippendorff's α of similarities and of differences."""
+    columns = AnswerColumns(answers)
+    names = ("similarity", "difference")
+    return {name: krippendorff_alpha(columns.pair, getattr(columns, name)) for name in names}
 
 
 def krippendorff_alpha(pair: NDArray[np.int64], values: Floats) -> float:

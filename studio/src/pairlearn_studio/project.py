@@ -30,12 +30,10 @@ import msgspec
 from pairlearn.atomic import replacing
 from pairlearn.judgements.sets import check_classes, members_of, read_sets, split_set
 from pairlearn_studio.records import (
-    WHETHER_SAME,
     AnswerMode,
     Known,
-    Levels,
+    levels_for,
     read_known,
-    read_levels,
 )
 
 Language: TypeAlias = Literal["en", "de", "fr"]
@@ -122,8 +120,6 @@ class Project:
     answers : {"exact", "graded", "each"}
         Two numbers, similarity and difference; one of ten answers in words; or how likely
         each of the two is positive. `create_project` makes graded ones.
-    levels : mapping of str to (float, float)
-        Similarity and difference of each answer in words (`pairlearn_studio.records.LEVELS`).
     hide_ids : bool
         Do not show the ids of the items to annotators.
     positive_means, negative_means : str
@@ -169,7 +165,6 @@ class Project:
     overlap: Count = 1
     models_count: bool = False
     answers: AnswerMode = "exact"
-    levels: Levels = field(default_factory=dict)
     hide_ids: bool = False
     positive_means: Text = ""
     negative_means: Text = ""
@@ -194,9 +189,7 @@ class Project:
             if not getattr(self, name).strip():
                 object.__setattr__(self, name, default)
         try:
-            derived: dict[str, Any] = {"about": self._sets(), "levels": read_levels(self.levels)}
-            object.__setattr__(self, "levels", derived["levels"])
-            derived["known"] = read_known(self.known, derived["levels"])
+            derived: dict[str, Any] = {"about": self._sets(), "known": read_known(self.known)}
             self._check_known(derived["known"])
         except ValueError as error:
             raise ProjectError(str(error)) from None
@@ -245,13 +238,9 @@ class Project:
             for name in {pair.left_class, pair.right_class, *split_set(pair.about)} - {""}:
                 if name not in self.classes:
                     raise ValueError(f"{place}: {name!r} is none of {', '.join(self.classes)}")
-            if pair.answer not in self.levels_for(pair.about if self.classes else None):
+            if pair.answer not in levels_for(pair.about if self.classes else None):
                 asks = f"about {pair.about!r}" if pair.about else "of the same class?"
                 raise ValueError(f"{place}: {pair.answer!r} is no answer to the question {asks}")
-
-    def levels_for(self, about: str | None) -> list[str]:
-        """The answers to a question, as in `pairlearn_studio.records.Pair`."""
-        return [level for level in self.levels if (level in WHETHER_SAME) == (about == "")]
 
     def asked(self, about: str | None) -> dict[str, str]:
         """The question about a pair, and the answers that name its set of classes."""
@@ -353,14 +342,8 @@ def _read(path: Path) -> dict[str, Any]:
     values = read_json(path, MAX_BYTES, ProjectError)
     if not isinstance(values, dict) or values.get("format") != FORMAT:
         raise ProjectError(f'not a project file: it has no "format": "{FORMAT}"')
-    version = values.get("version")
-    if isinstance(version, int) and version > VERSION:
-        raise ProjectError(
-            f"version {str(version)[:80]} is of a later pairlearn; this one reads {VERSION}: "
-            "upgrade it"
-        )
-    if version != VERSION:
-        raise ProjectError(f"version is {version!r:.80}; it must be {VERSION}")
+    if (version := values.get("version")) != VERSION:
+        raise ProjectError(f"version is {version!r:.80}; this pairlearn reads {VERSION}")
     return values
 
 
@@ -391,7 +374,7 @@ def _check_fields(record: Plan | Project, prefix: str = "") -> None:
     """Refuse values that are not of the types of their fields."""
     for name, kind in get_type_hints(type(record), include_extras=True).items():
         value = getattr(record, name)
-        if name in ("folder", "plan", "known", "levels"):  # checked where they are read
+        if name in ("folder", "plan", "known"):  # checked where they are read
             continue
         try:
             object.__setattr__(record, name, msgspec.convert(value, kind))

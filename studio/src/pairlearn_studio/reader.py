@@ -102,6 +102,10 @@ class Queries(ABC):
                 checks[found[0]] = check.swapped() if found[1] else check
         return checks
 
+    def given(self) -> int:
+        """Number of answers, also of those revised or withdrawn."""
+        return int(self.rows("SELECT coalesce(max(id), 0) FROM answer")[0][0])
+
     def standing(self) -> int:
         """Number of standing answers."""
         return int(self.rows("SELECT count(answer) FROM assignment")[0][0])
@@ -201,10 +205,6 @@ class StoreReader(Queries):
         """Id of the last change."""
         return int(self.rows("SELECT max(id) FROM change")[0][0])
 
-    def created_at(self) -> str:
-        """Time at which the project was created."""
-        return str(self.rows("SELECT at FROM change WHERE id = 1")[0][0])
-
     def practised(self, annotator_id: int) -> list[str]:
         """Results of an annotator's practice in order: "right", "wrong", and "done" at its end."""
         query = "SELECT detail FROM change WHERE annotator = ? AND action = 'practised' ORDER BY id"
@@ -233,12 +233,17 @@ class StoreReader(Queries):
 
     def quality(self, answers: Sequence[StoredAnswer]) -> dict[str, Quality]:
         """Quality of each annotator's answers, by simple rules."""
-        return quality_of(answers, self.checks(self.project), self.project.levels)
+        return quality_of(answers, self.checks(self.project))
 
     def overview(self, columns: AnswerColumns, manners: Any = None) -> list[AnnotatorOverview]:
         """Speed, drift and infeasible share of each annotator, and how they answer."""
         totals = {annotator: self._counts(annotator.id)[1] for annotator in self.annotators()}
         return overview_of(columns, totals, manners or {})
+
+    def drawn(self, answers: Sequence[StoredAnswer]) -> list[StoredAnswer]:
+        """The answers to pairs, without checks."""
+        mixed_in = self.mixed_in
+        return [answer for answer in answers if answer.right and answer.pair not in mixed_in]
 
     def find_answers(self, source: str, *values: object) -> list[StoredAnswer]:
         """Answers as by `Queries.find_answers`; StoreFileError if the file is damaged."""

@@ -2,8 +2,8 @@
 
 Annotators who are asked "which one is more likely positive?" answer in degrees. Each degree stands
 for a similarity and a difference that two posteriors can produce, so that every answer is
-feasible: (1 − c²)/2 ≤ s ≤ 1 − |c|. The project file defines these numbers, and the known pairs:
-examples, practice, and checks, which are mixed in with the pairs of the plan.
+feasible: (1 − c²)/2 ≤ s ≤ 1 − |c|. Known pairs are examples, practice, and checks, which are mixed
+in with the pairs of the plan.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 from pairlearn.judgements.sets import join_set, split_set
-from pairlearn.labels import PairLabels
 from pairlearn_studio.store_file import StoreError
 
 Origin: TypeAlias = Literal["person", "model", "import", "adjudicator"]
@@ -36,6 +35,13 @@ LEVELS: Levels = {
     "both positive": (0.9, 0.0),
     "both negative": (0.9, 0.0),
     "alike": (0.8, 0.0),
+}
+"""(Similarity, difference) of each answer in words, in the order of their keys, 1 to 9 and 0.
+
+"Can't tell which" has two posteriors of ½; "both positive" and "both negative" have 0.95 and 0.05:
+the same similarity and difference, so the level is stored and exported beside them."""
+
+WHETHER_SAME: Levels = {
     "different surely": (0.05, None),
     "different probably": (0.2, None),
     "different slightly": (0.4, None),
@@ -44,13 +50,8 @@ LEVELS: Levels = {
     "same probably": (0.8, None),
     "same surely": (0.95, None),
 }
-"""Default (similarity, difference) of each answer in words, in the order of their keys, 1 to 9 and
-0. "Can't tell which" has two posteriors of ½; "both positive" and "both negative" have 0.95 and
-0.05: the same similarity and difference, so the level is stored and exported beside them. The last
-seven answer whether two items are of the same class at all, in a project of several classes."""
-
-WHETHER_SAME = frozenset(name for name, (_, difference) in LEVELS.items() if difference is None)
-"""Answers to "of the same class at all?"."""
+"""Similarity of each answer to the question whether two items are of the same class at all, in a
+project of several classes."""
 
 CERTAIN: Levels = {
     "same surely": (1.0, None),
@@ -63,25 +64,12 @@ CERTAIN: Levels = {
 """The most extreme meaning that the ends of the scale can have."""
 
 
-def read_levels(values: Any) -> dict[str, tuple[float, float]]:
-    """Levels of a project file, completed by the defaults; ValueError names a bad one."""
-    try:
-        levels = msgspec.convert(values, dict[str, tuple[float, float | None]])
-    except msgspec.ValidationError as error:
-        raise ValueError(f"levels must give a similarity and a difference each: {error}") from None
-    for name, (s, c) in levels.items():
-        if name not in LEVELS:
-            raise ValueError(f"levels has {name[:80]!r}; there are {', '.join(LEVELS)}")
-        if (name in WHETHER_SAME) != (c is None):
-            raise ValueError(f"levels has {name!r}: it takes {'no ' * (c is not None)}difference")
-        possible = c is None or (-1 <= c <= 1 and PairLabels([s], [c]).feasible().all())
-        if not (0 <= s <= 1 and possible):
-            c = c or 0.0
-            raise ValueError(
-                f"levels has {name!r}: s = {s:g} and c = {c:g} cannot both hold; with that c, s "
-                f"is between {(1 - c * c) / 2:g} and {1 - abs(c):g}"
-            )
-    return dict(LEVELS) | levels
+ALL_LEVELS: Levels = {**LEVELS, **WHETHER_SAME}
+
+
+def levels_for(about: str | None) -> Levels:
+    """The answers to a question, as in `Pair`, and their numbers."""
+    return WHETHER_SAME if about == "" else LEVELS
 
 
 ONE_DEGREE = 0.351
@@ -118,14 +106,12 @@ class Known(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         other = {"left": "right", "right": "left"}
         side, _, degree = self.answer.partition(" ")
         answer = f"{other.get(side, side)} {degree}".strip()
-        return msgspec.structs.replace(
-            self, left=self.right, right=self.left, answer=answer,
-            left_class=self.right_class, right_class=self.left_class,
-        )  # fmt: skip
+        return msgspec.structs.replace(self, left=self.right, right=self.left, answer=answer)
 
-    def agrees(self, answer: Answer, levels: Levels) -> bool:
+    def agrees(self, answer: Answer) -> bool:
         """Whether an answer is the known one or one degree from it."""
-        known = Answer(*levels[self.answer], level=self.answer)
+        similarity, difference = ALL_LEVELS[self.answer]
+        known = Answer(similarity, difference, level=self.answer)
         return not answer.cant_say and answers_agree(answer, known)
 
 
@@ -137,9 +123,10 @@ def answer_of(about: str | None, left: str, right: str) -> str:
     """
     if not about:
         return "same surely" if left == right else "different surely"
-    inside = tuple(name in split_set(about) for name in (left, right))
-    sides = {(True, False): "left surely", (False, True): "right surely"}
-    return sides.get(inside, "both positive" if inside[0] else "both negative")
+    inside, other = (name in split_set(about) for name in (left, right))
+    if inside != other:
+        return "left surely" if inside else "right surely"
+    return "both positive" if inside else "both negative"
 
 
 def nearly_agree(first: Sequence[float | None], second: Sequence[float | None]) -> bool:
@@ -164,7 +151,7 @@ def answers_agree(first: Answer, second: Answer) -> bool:
     return not opposite and nearly_agree(first.numbers, second.numbers)
 
 
-def read_known(values: Any, levels: Levels, place: str = "known pair") -> tuple[Known, ...]:
+def read_known(values: Any, place: str = "known pair") -> tuple[Known, ...]:
     """Known pairs of a project file; ValueError names the first bad one."""
     known = []
     for number, pair in enumerate(values if isinstance(values, list | tuple) else [values], 1):
@@ -175,9 +162,9 @@ def read_known(values: Any, levels: Levels, place: str = "known pair") -> tuple[
                 f"{place} {number}: {error}; a pair has left, right, answer, and perhaps use "
                 "(example, practice or check), why, about, left_class and right_class"
             ) from None
-        if (answer := known[-1].answer) not in levels:
+        if (answer := known[-1].answer) not in ALL_LEVELS:
             raise ValueError(
-                f"{place} {number}: answer is {answer[:80]!r}; there are {', '.join(levels)}"
+                f"{place} {number}: answer is {answer[:80]!r}; there are {', '.join(LEVELS)}"
             )
     return tuple(known)
 
@@ -246,8 +233,6 @@ class Answer:
     ----------
     similarity, difference : float, optional
         s in [0, 1] and c in [−1, 1].
-    preference : {−1, 0, 1}
-        The left (−1) or the right (+1) one is more positive; 0 where not given.
     cant_say : bool
         The annotator cannot say; then only a note may be given.
     note : str
@@ -268,8 +253,8 @@ class Answer:
 
     Examples
     --------
-    >>> Answer(similarity=0.8, difference=-0.1, key="f1").preference
-    0
+    >>> Answer(similarity=0.8, difference=-0.1, key="f1").numbers
+    (0.8, -0.1)
     >>> Answer(similarity=80, key="f1")
     Traceback (most recent call last):
     pairlearn_studio.store_file.StoreError: similarity is 80, outside [0, 1]
@@ -277,7 +262,6 @@ class Answer:
 
     similarity: float | None = None
     difference: float | None = None
-    preference: Literal[-1, 0, 1] = 0
     cant_say: bool = False
     note: str = ""
     seconds: float = 0.0
@@ -295,13 +279,6 @@ class Answer:
             # The comparison also refuses NaN.
             if value is not None and not low <= value <= 1:
                 raise StoreError(f"{name} is {value:g}, outside [{low}, 1]")
-        if self.preference not in (-1, 0, 1):
-            raise StoreError(f"preference must be -1, 0 or 1; got {self.preference!r}")
-        if self.difference is not None and self.difference * self.preference < 0:
-            raise StoreError(
-                f"difference is {self.difference:g} and preference {self.preference}: they "
-                "point to different sides; give one of them"
-            )
         if not 0 <= self.seconds < math.inf:
             raise StoreError(f"seconds must be a number of at least 0; got {self.seconds:g}")
         if not 1 <= len(self.key) <= MAX_KEY or not self.key.isprintable():
@@ -314,12 +291,11 @@ class Answer:
             (self.note + self.key).encode()
         except UnicodeEncodeError:
             raise StoreError("note and key must be text in Unicode, without surrogates") from None
-        compares = (*self.numbers, self.preference) != (None, None, 0)
-        has_statement = compares or bool(self.others)
+        has_statement = self.numbers != (None, None) or bool(self.others)
         if self.cant_say and has_statement:
             raise StoreError("cant_say goes with no other answer: give one or the other")
         if not self.cant_say and not has_statement:
-            raise StoreError("nothing is said: give similarity, difference, preference or cant_say")
+            raise StoreError("nothing is said: give similarity, difference, others or cant_say")
 
     @property
     def numbers(self) -> tuple[float | None, float | None]:
@@ -328,7 +304,7 @@ class Answer:
 
     def same_judgement(self, other: Answer) -> bool:
         """Whether two answers make the same statement, whenever and however they were given."""
-        names = ("numbers", "preference", "cant_say", "others", "classes")
+        names = ("numbers", "cant_say", "others", "classes")
         return all(getattr(self, name) == getattr(other, name) for name in names)
 
 

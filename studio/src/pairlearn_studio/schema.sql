@@ -37,7 +37,6 @@ CREATE TABLE answer (
     revision INTEGER NOT NULL,
     similarity REAL CHECK (similarity BETWEEN 0 AND 1),
     difference REAL CHECK (difference BETWEEN -1 AND 1),
-    preference INTEGER NOT NULL CHECK (preference IN (-1, 0, 1)),
     cant_say INTEGER NOT NULL CHECK (cant_say IN (0, 1)),
     note TEXT NOT NULL,
     seconds REAL NOT NULL,

@@ -168,13 +168,10 @@ def _judged_pairs(
         if None not in answer.numbers and rows.keys() >= {answer.left, answer.right}
     ]
     ends = np.array([(rows[answer.left], rows[answer.right]) for answer in answers], np.int64)
-    stated = [answer.numbers for answer in answers]
+    stated = np.array([answer.numbers for answer in answers], np.float64).reshape(-1, 2)
     certain = [CERTAIN.get(answer.level, answer.numbers) for answer in answers]
-    return ends.reshape(-1, 2), _labels(stated), _labels(certain)
-
-
-def _labels(numbers: Sequence[tuple[float | None, float | None]]) -> PairLabels:
-    return PairLabels(*np.array(numbers, np.float64).reshape(-1, 2).T, noisy=True)
+    both = (stated, np.array(certain, np.float64).reshape(-1, 2))
+    return ends.reshape(-1, 2), *(PairLabels(*numbers.T, noisy=True) for numbers in both)  # type: ignore[return-value]
 
 
 def forecast_parts(store: StoreReader) -> Iterator[dict[str, Any]]:

@@ -239,7 +239,7 @@ class Store(StoreReader):
                 following = max(planned, check, key=lambda row: row[1] or 0)
             elif self._check_is_due(annotator_id, after):
                 following = check
-        return following and self.task(annotator_id, following[0])
+        return None if following is None else self.task(annotator_id, following[0])
 
     def _check_is_due(self, annotator: int, after: int | None) -> bool:
         """Whether the next pair is a check: one at a random place in every 1/share pairs."""

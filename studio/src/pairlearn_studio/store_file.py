@@ -17,7 +17,6 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -188,21 +187,16 @@ def enable_wal(connection: sqlite3.Connection) -> str:
             time.sleep(0.02)
 
 
-def open_sqlite(path: Path, **options: Any) -> sqlite3.Connection:
-    """Open or create a file for several threads."""
-    connection: sqlite3.Connection = sqlite3.connect(
-        path, timeout=BUSY_SECONDS, check_same_thread=False, **options
-    )
-    return connection
-
-
 def open_file(path: Path) -> sqlite3.Connection:
     """Open an existing file of ours without writing to it; StoreError if it is not one."""
     if not path.is_file():
         raise StoreError(f"{path} {'is a folder' if path.is_dir() else 'does not exist'}")
     with ExitStack() as on_failure, file_errors(path):
         # Without an isolation level, transactions begin only where we begin them.
-        connection = open_sqlite(path, isolation_level=None, factory=_Connection)
+        connection = sqlite3.connect(
+            path, timeout=BUSY_SECONDS, check_same_thread=False, isolation_level=None,
+            factory=_Connection,
+        )  # fmt: skip
         on_failure.callback(connection.close)
         tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
         program = connection.execute("PRAGMA application_id").fetchone()[0]

@@ -4,9 +4,9 @@ The disk takes as long to commit one answer as a hundred, so jobs that arrive du
 into the following transaction together. A job's future is resolved after its commit: a
 result means that the answer is on disk.
 
-``PROJECT/backups`` holds the files of `back_up`, the last few automatic snapshots, and files that
-a restored backup replaced. Each is one whole SQLite file that never changes again, so any tool
-may copy it at any time.
+``PROJECT/backups`` holds the files of `back_up`, the last automatic snapshot, and files that a
+restored backup replaced. Each is one whole SQLite file that appears complete and never changes, so
+any tool may copy it at any time.
 
 A project is served or restored by one process at a time. The lock is on a file of its own, never
 on the file of answers, and the kernel releases it however the process ends. The address of the
@@ -111,27 +111,26 @@ def served_at(folder: Path) -> str | None:
 LOG = logging.getLogger("pairlearn.annotate")
 
 FOLDER = "backups"
+SNAPSHOT = "auto.sqlite"
 EVERY = 200
 """Answers between two snapshots, or a tenth of all where that is more."""
-KEPT = 3
-"""Number of snapshots that are kept."""
 
 
 class Snapshots:
-    """Copy the answers at intervals, in a thread of its own, and keep the last few copies."""
+    """Copy the answers at intervals, in a thread of its own, over the copy before."""
 
     def __init__(self, path: Path) -> None:
-        self._path, self._folder = path, path.parent / FOLDER
+        self._path, self._copy, self._last = path, path.parent / FOLDER / SNAPSHOT, 0
         self._thread: threading.Thread | None = None
-        snapshots = _snapshots(self._folder)
-        self._last = snapshots[-1][1] if snapshots else 0
+        if self._copy.is_file():
+            with suppress(StoreError), closing(open_file(self._copy)) as copy:
+                self._last = Changes(copy, "snapshot").given()
 
     def update(self, answers: int) -> None:
         """Begin a copy if the number of answers on disk has grown enough since the last one."""
         self._last = min(self._last, answers)  # fewer after an older state was restored
-        if answers - self._last < max(EVERY, self._last // 10):
-            return
-        if self._thread is not None and self._thread.is_alive():
+        busy = self._thread is not None and self._thread.is_alive()
+        if busy or answers - self._last < max(EVERY, self._last // 10):
             return
         self._last = answers
         self._thread = threading.Thread(target=self._make, name="pairlearn-snapshot", daemon=True)
@@ -145,18 +144,13 @@ class Snapshots:
     def _make(self) -> None:
         try:
             with closing(connect(self._path)) as connection:
-                copy_file(connection, self._folder / f"auto-{self._last:09}.sqlite")
-            for path, _ in _snapshots(self._folder)[:-KEPT]:
-                path.unlink(missing_ok=True)
+                copy_file(connection, self._copy)
         except (StoreError, OSError) as error:
             LOG.warning("pairlearn annotate: no snapshot of the answers was made: %s", error)
 
 
 MOST_AT_ONCE = 1000
 """Jobs in one transaction: bounds how long the first one waits for the others."""
-
-IDLE_SECONDS = 1.0
-"""Time without work after which all answers go from the log into the file itself."""
 
 
 class Writer:
@@ -199,20 +193,8 @@ class Writer:
         self._snapshots.close()
         self._held.close()
 
-    def _next(self) -> Job | None:
-        """The next job; while there is none, the log is written into the file.
-
-        A copy of the file alone, as backup tools make it, then has all answers.
-        """
-        try:
-            return self._jobs.get(timeout=IDLE_SECONDS)
-        except queue.Empty:
-            with suppress(sqlite3.Error):  # a full disk: the log has everything
-                self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
-        return self._jobs.get()
-
     def _run(self) -> None:
-        while (job := self._next()) is not None:
+        while (job := self._jobs.get()) is not None:
             batch: list[Job | None] = [job]
             with suppress(queue.Empty):
                 while len(batch) < MOST_AT_ONCE and batch[-1] is not None:
@@ -238,8 +220,7 @@ class Writer:
         for resolve in resolvers:  # now that it is on disk
             resolve()
         with suppress(sqlite3.Error):
-            (answers,) = self._connection.execute("SELECT max(id) FROM answer").fetchone()
-            self._snapshots.update(answers or 0)
+            self._snapshots.update(Changes(self._connection, "snapshot").given())
 
     def _do(
         self, work: Callable[[sqlite3.Connection], T], future: Future[T]
@@ -320,7 +301,7 @@ def restore(project: Project, source: Path) -> Restored:
                 raise StoreError(f"{source} is a backup of another project: name one of this one")
         replaced, readable = _set_aside(project)
         folder = Path(stack.enter_context(TemporaryDirectory(dir=project.folder)))
-        stored = copy_file(backup, folder / path.name)["answer"]
+        copy_file(backup, folder / path.name)
         copy = stack.enter_context(closing(connect(folder / path.name, writer=True)))
         changes, links = Changes(copy, "restore"), None
         if replaced is not None and readable:
@@ -334,9 +315,8 @@ def restore(project: Project, source: Path) -> Restored:
             copy.backup(connection)
             if damage := find_damage(connection, "integrity_check"):
                 raise StoreFileError(f"{path} was not written whole ({damage})", damaged=True)
-        for snapshot, count in _snapshots(path.parent / FOLDER):
-            if count > stored:  # it holds answers that were replaced
-                snapshot.replace(_new_path(project, f"replaced-{snapshot.stem}"))
+        if (snapshot := path.parent / FOLDER / SNAPSHOT).exists():  # of answers that were replaced
+            snapshot.replace(_new_path(project, "replaced-auto"))
         return Restored(changes.standing(), replaced, links)
 
 
@@ -365,17 +345,3 @@ def _set_aside(project: Project) -> tuple[Path | None, bool]:
 def _new_path(project: Project, name: str) -> Path:
     now = datetime.now(UTC).strftime("%Y%m%d-%H%M%S-%f")[:-3]
     return project.folder / FOLDER / f"{name}-{now}.sqlite"
-
-
-def _snapshots(folder: Path) -> list[tuple[Path, int]]:
-    """Automatic snapshots and their numbers of answers, in the order of being written.
-
-    Copies that other tools made beside them are left alone.
-    """
-    snapshots = []
-    for path in folder.glob("auto-*.sqlite"):
-        answers = path.stem.removeprefix("auto-")
-        with suppress(FileNotFoundError):  # another process has removed this one
-            if answers.isdecimal():
-                snapshots.append((path.stat().st_mtime_ns, path, int(answers)))
-    return [(path, answers) for _, path, answers in sorted(snapshots)]

@@ -16,7 +16,7 @@ import msgspec
 from fuzz.mutation import json_mutation
 from fuzz.sandbox import Broken, attempt, folder, harness, listing, same
 from fuzz.table_files import CSV, written
-from pairlearn_studio.ask import AnswerCache, ModelError
+from pairlearn_studio.ask import AnswerCache
 from pairlearn_studio.changes import Changes
 from pairlearn_studio.endpoint import Reply, Way, _read_choice, _read_completion
 from pairlearn_studio.exchange import Statement, _import
@@ -36,28 +36,17 @@ def keys(*names: str) -> list[bytes]:
 SQLITE = [b"SQLite format 3\0", b"CREATE TABLE", b"\0\0\0\x01"]
 
 
-@harness([*SQLITE, b"answers", b"question", b"{}"])
+@harness([b'["one", {}]', b'["two", {"mass": 1}]', b"\n", b"{}"])
 def answer_cache(data: bytes) -> Any:
-    place = folder("answer_cache")
-    path = place / "cache.sqlite"
-    for rest in place.iterdir():
-        rest.unlink()
+    path = folder("answer_cache") / "cache.jsonl"
     path.write_bytes(data)
-    before = listing(place)
-    try:
-        cache = AnswerCache(path)
-    except ModelError as error:
-        if str(path) not in str(error) or listing(place) != before:
-            raise Broken(f"the message does not name the file, or it changed: {error}") from error
-        return str(error)
-    with cache:
-        try:
-            found = [cache.get("one"), cache.get("two"), len(cache)]
-            cache.put("three", {"tokens": []})
-            if cache.get("three") is None:
-                raise Broken("what was put is not there")
-        except ModelError as error:
-            return str(error)
+    cache = AnswerCache(path)
+    found = [cache.get("one"), cache.get("two"), len(cache.answers)]
+    cache.put("three", {"tokens": []})
+    again = AnswerCache(path)
+    same([again.get("one"), again.get("two")], found[:2], "written and read")
+    if again.get("three") is None or len(again.answers) < found[2]:
+        raise Broken("what was put is not there")
     return found
 
 
@@ -155,7 +144,7 @@ def label_studio(data: bytes) -> Any:
 def check_statement(one: Statement) -> None:
     answer = one.answer
     replace(answer)  # its checks run again
-    given = (answer.similarity, answer.difference, answer.preference or None)
+    given = (answer.similarity, answer.difference, answer.others.get("preference"))
     if answer.cant_say != (given == (None, None, None)):
         raise Broken(f"{answer} says both something and nothing")
     if not (one.left and one.right and one.annotator and one.place):

@@ -122,13 +122,14 @@ def init(
         check_name(name)
         if names.count(name) > 1:
             raise ValueError(f"--annotators names {name!r} twice: give each annotator one name")
+    named = [one.partition("=") for one in class_ or ()]
     made, token = create_project(
         project, items, kind=kind, pairs=pairs, seed=seed, overlap=overlap,
         models_count=models_count, title=title, positive_name=positive, negative_name=negative,
         columns=tuple(parse_names(columns)), answers=answers, hide_ids=hide_ids,
         positive_means=positive_means, negative_means=negative_means, qualify=qualify,
         language=language, about=tuple(about or ()), same_share=same, labels=labels,
-        classes=dict(tuple(map(str.strip, one.partition("=")[::2])) for one in class_ or ()),
+        classes={one.strip(): means.strip() for one, _, means in named},
     )  # fmt: skip
     with Store.open(made) as store:
         added = store.add_annotators(names) if names else []
@@ -253,7 +254,7 @@ def known(
     cells = zip(*columns.values(), strict=True)
     rows = [{name: cell for name, cell in zip(columns, row, strict=True) if cell} for row in cells]
     with opened(project) as store:
-        pairs = read_known(rows, store.project.levels, f"{file}, row")
+        pairs = read_known(rows, f"{file}, row")
         for row, pair in enumerate(pairs, 1):
             store.check_items(pair.left, pair.right, place=f"{file}, row {row}: ")
         changed = replace(store.project, known=pairs, known_share=share)
@@ -301,33 +302,29 @@ def status(
 
     Exit codes: 0 done, 2 wrong request or unusable file.
     """
-    import numpy as np
-
-    from pairlearn_studio.overview import AnswerColumns, krippendorff_alpha
+    from pairlearn.annotators.annotator import in_words
+    from pairlearn_studio.overview import AnswerColumns, agreement
     from pairlearn_studio.stored_forecast import read_forecast
 
     with opened(project) as store:
-        pairs, answers, mixed_in = store.pairs(), store.answers(), store.mixed_in
+        answers = store.answers()
         columns, forecast = AnswerColumns(answers), read_forecast(store.project.folder)
-        planned = ~np.isin(columns.pair, [*mixed_in])
+        drawn = store.drawn(answers)
         rows = store.overview(columns, forecast.get("manners"))
         data: dict[str, Any] = {
             "title": store.project.title,
             "kind": store.project.kind,
             "items": len(store.items),
-            "pairs": len({pair.id for pair in pairs} - mixed_in),
+            "pairs": len({pair.id for pair in store.pairs()} - store.mixed_in),
             "overlap": store.project.overlap,
             "paused": store.paused,
             "answers": len(answers),
             "cant_say": sum(answer.cant_say for answer in answers),
             "infeasible": int(columns.infeasible_rows.sum()),
-            "pairs_answered": len({answer.pair for answer in answers if answer.right} - mixed_in),
+            "pairs_answered": len({answer.pair for answer in drawn}),
             "annotators": rows,
             "quality": store.quality(answers),
-            "alpha": {
-                name: krippendorff_alpha(columns.pair[planned], getattr(columns, name)[planned])
-                for name in ("similarity", "difference")
-            },
+            "alpha": agreement(drawn),
             "forecast": forecast.get("outlook"),
             "forecast_is_current": forecast.get("latest") == store.latest(),
         }
@@ -338,9 +335,11 @@ def status(
     text = [line.format(**data) + ("; paused" if data["paused"] else "")]
     text += [_overview(rows)] if rows else []
     for name, quality in data["quality"].items():
+        notes = [in_words([phrase]) for phrase in quality.phrases]
         counts = f"{quality.right} of {quality.known} known pairs right"
-        flagged = not quality.known or any(counts in flag for flag in quality.flags)
-        if notes := [*([] if flagged else [counts]), *quality.flags]:
+        if quality.known and not any(counts in note for note in notes):
+            notes.insert(0, counts)
+        if notes:
             text.append(f"{name}: {'; '.join(notes)}")
     if (alpha := data["alpha"]["difference"]) == alpha:
         text.append(f"agreement on shared pairs: Krippendorff's alpha {alpha:.2f} for c")

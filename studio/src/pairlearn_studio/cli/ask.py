@@ -6,7 +6,6 @@ However a run ends, its judgements are kept, and the same command continues it.
 from __future__ import annotations
 
 import os
-from contextlib import ExitStack
 from typing import Annotated, Any, Literal
 
 from pairlearn.cli.command import INTERRUPTED, Command, Output, new_app
@@ -15,7 +14,7 @@ from pairlearn.progress import bar
 from pairlearn_studio.cli.exchange import ProjectFolder, opened
 
 FAILED, LIMITED = 1, 3
-CACHE = "model-answers.sqlite"
+CACHE = "model-answers.jsonl"
 app = new_app()
 
 
@@ -69,7 +68,6 @@ def ask(
     ] = None,
     price_in: Annotated[float, option("Price of a million prompt tokens.", min=0)] = 0.0,
     price_out: Annotated[float, option("Price of a million answer tokens.", min=0)] = 0.0,
-    rpm: Annotated[float | None, option("Requests per minute, at most.")] = None,
     concurrent: Annotated[
         int | None,
         option("Requests at a time.", default="4, and 1 for a function", min=1, max=256),
@@ -103,7 +101,7 @@ def ask(
         --endpoint http://127.0.0.1:8000/v1
       pairlearn annotate ask pumps --model-name large \\
         --endpoint https://api.example.com/v1 --key-env API_KEY --per item \\
-        --rpm 60 --max-cost 2 --price-in 0.15 --price-out 0.6
+        --max-cost 2 --price-in 0.15 --price-out 0.6
 
     Exit codes: 0 all judged or skipped, 1 the model failed, 2 wrong request or unusable file,
     3 a limit was reached.
@@ -112,7 +110,7 @@ def ask(
 
     if (model is None) == (endpoint is None):
         raise ValueError("give either --model module:function or --endpoint URL")
-    of_endpoints = {"model-name": model_name, "key-env": key_env, "rpm": rpm, "way": way}
+    of_endpoints: dict[str, Any] = {"model-name": model_name, "key-env": key_env, "way": way}
     of_endpoints |= {"max-requests": max_requests, "max-cost": max_cost}
     for option_name, value in of_endpoints.items():
         if endpoint is None and value is not None:
@@ -125,17 +123,16 @@ def ask(
     budget = judging.Budget(
         max_requests=max_requests, max_cost=max_cost, price_in=price_in, price_out=price_out
     )
-    pace, chat, by_pair = judging.Pace(rpm), None, per == "pair"
+    chat, by_pair = None, per == "pair"
     who = name or model_name or str(model)
-    with ExitStack() as open_files:
-        store = open_files.enter_context(opened(project))
+    with opened(project) as store:
         seat = judging.Seat(store, who)
         open_pairs, view = seat.open_pairs(), store.items.view
         ask_model: Any
         if endpoint is not None:
-            cache = open_files.enter_context(judging.AnswerCache(project / CACHE))
+            cache = judging.AnswerCache(project / CACHE)
             chat = judging.ChatEndpoint(
-                endpoint, str(model_name), cache, key=key, plain_http=plain_http, pace=pace,
+                endpoint, str(model_name), cache, key=key, plain_http=plain_http,
                 budget=budget, timeout=timeout, retries=retries, way=way, samples=samples,
                 answer_tokens=answer_tokens,
             )  # fmt: skip
@@ -154,7 +151,7 @@ def ask(
             filled = judging.fill(
                 chosen, judge, seat.keep, seat.skip,
                 concurrent=concurrent or (4 if chat else 1), proven=seat.proven,
-                stop=pace.stop, progress=progress or (lambda done: None),
+                progress=progress or (lambda done: None),
             )  # fmt: skip
     report = {
         "annotator": who,

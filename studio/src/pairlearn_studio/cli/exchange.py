@@ -76,13 +76,13 @@ def export(
     with opened(project) as store:
         stored = exchange.exportable(store)
         mixed_in = len(store.answers()) - len(stored)
-        asked, levels, author = store.project.answers, store.project.levels, store.adjudicator
+        asked, author = store.project.answers, store.adjudicator
     kept = _without(stored, without)
     answers = exchange.settled(kept, author)
     exported = exchange.export_table(answers)
     if as_lines:
         with replacing(out) as part, part.open("wb") as file:
-            file.writelines(exchange.answer_lines(kept, asked, author))
+            file.writelines(exchange.answer_lines(kept, author))
     else:
         exported.write(out)
     data: dict[str, Any] = {
@@ -93,10 +93,8 @@ def export(
         "mixed_in": mixed_in,
         "overruled": len(kept) - len(answers),
         "answers": asked,
-        "levels": levels if asked == "graded" else {},
     }
-    numbers = sum(map(exchange.in_numbers, answers)) if asked == "graded" else 0
-    return Output(data, [_export_summary(data, numbers)])
+    return Output(data, [_export_summary(data)])
 
 
 def _without(answers: list[StoredAnswer], names: str) -> list[StoredAnswer]:
@@ -110,18 +108,16 @@ def _without(answers: list[StoredAnswer], names: str) -> list[StoredAnswer]:
     return kept
 
 
-def _export_summary(data: dict[str, Any], numbers: int) -> str:
+def _export_summary(data: dict[str, Any]) -> str:
     line = (
         "{file}: {rows:,} rows; left out {cant_say:,} can't say; {infeasible:,} rows are "
         "infeasible; {answers} answers"
     )
-    if numbers:
-        line += ", {numbers:,} of them given as numbers"
     if data["mixed_in"]:
         line += "; {mixed_in:,} answers to known pairs are left out"
     if data["overruled"]:
         line += "; {overruled:,} answers overruled by the supervisor"
-    return line.format(numbers=numbers, **data)
+    return line.format(**data)
 
 
 @app.command("import", cls=Command)

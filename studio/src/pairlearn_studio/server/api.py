@@ -38,8 +38,9 @@ from pairlearn_studio.records import (
     StoredAnswer,
     Task,
     answer_of,
+    levels_for,
 )
-from pairlearn_studio.server.security import LOG, Buckets, Denied, Sessions
+from pairlearn_studio.server.security import LOG, Denied, Sessions
 from pairlearn_studio.stopping import Forecast
 from pairlearn_studio.store import Store
 from pairlearn_studio.store_file import StoreError, StoreFileError
@@ -79,13 +80,13 @@ class JudgementForm(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
             level = answer_of(about, *names)
             numbers = CERTAIN[level]
         elif project.answers == "graded" and not self.cant_say:
-            levels = project.levels_for(about)
+            levels = levels_for(about)
             if level not in levels or numbers != (None, None):
                 raise FormError(
                     "this project asks for answers in words: level must be one of "
                     f"{', '.join(levels)}, without similarity and difference"
                 )
-            numbers = project.levels[level]
+            numbers = levels[level]
         elif level:
             raise FormError("level is for graded projects, without cant_say: leave one of them out")
         return Answer(*numbers, cant_say=self.cant_say, level=level, classes=names, **more)
@@ -135,7 +136,6 @@ class Studio:
         self,
         project: Project,
         https: bool,
-        requests_per_second: float,
         webhook: str | None,
         webhook_key: str = "",
     ) -> None:
@@ -143,7 +143,6 @@ class Studio:
         self.project, self.store = project, Store.open(project)
         self.store.items = items  # read once, before the first request
         self.sessions = Sessions(self.store, https)
-        self.requests = Buckets(requests_per_second, 3 * requests_per_second)
         self.forecast = Forecast(self.project.folder)
         self.webhook, self.webhook_key, self.outage = webhook, webhook_key.encode(), False
         self.ready = set[int]()
@@ -205,8 +204,6 @@ class Call:
         studio = studio_of(request)
         role = "annotator" if self.path.startswith(ANNOTATOR) else "supervisor"
         who, _ = studio.sessions.identify(request, role, changes=self.form is not None)
-        if self.path.startswith(f"{ANNOTATOR}/api/") and not studio.requests.take(str(who.id)):
-            raise Denied(429, "that was very fast: one moment, please")
         content = request if self.form is None else read_form(await request.body(), self.form)
         if inspect.iscoroutinefunction(self.handler):
             reply = await self.handler(studio, who, content)
@@ -396,7 +393,7 @@ async def post_practice(studio: Studio, who: Annotator, form: JudgementForm) -> 
         if start["pair"] is not None:
             known = studio.project.known_for("practice")[start["position"]]
             about = known.about if studio.project.classes else None
-            right = known.agrees(form.answer(studio.project, about), studio.project.levels)
+            right = known.agrees(form.answer(studio.project, about))
             results.append("right" if right else "wrong")
             words = studio.project.level_words(known.answer, about)
             reply = {"right": right, "level": known.answer, "answer": words, "why": known.why}
@@ -456,7 +453,7 @@ def ends_of(
         "left": view_of(studio, pair.left, longest),
         "right": view_of(studio, pair.right, longest),
         "asked": project.asked(pair.about) if project.classes else None,
-        "levels": project.levels_for(pair.about) if project.classes else None,
+        "levels": [*levels_for(pair.about)] if project.classes else None,
     }
 
 

@@ -31,9 +31,6 @@ from pairlearn_studio.server.security import HEALTH, Guard, Hosts, refused
 from pairlearn_studio.store_file import StoreError
 from pairlearn_studio.writer import announce, lock_server
 
-REQUESTS_PER_SECOND = 20.0
-"""For each annotator; a person needs about one."""
-
 Folders: TypeAlias = str | Path | Sequence[str | Path]
 
 
@@ -42,7 +39,6 @@ def make_app(
     *,
     public: bool = False,
     url: str | None = None,
-    requests_per_second: float = REQUESTS_PER_SECOND,
     webhook: str | None = None,
     webhook_key: str = "",
 ) -> Starlette:
@@ -61,8 +57,6 @@ def make_app(
     url : str, optional
         The address under which people reach the studio, such as ``"https://studio.example"``, with
         a path if a proxy serves it below one. With https, cookies are sent over https only.
-    requests_per_second : float
-        Rate limit of each annotator.
     webhook : str, optional
         URL that receives a JSON object when all pairs of a project are answered.
     webhook_key : str
@@ -81,9 +75,7 @@ def make_app(
     studios: dict[str, api.Studio] = {}
     with ExitStack() as opened:
         for prefix, project in _projects(folder).items():
-            studio = studios[prefix] = api.Studio(
-                project, https, requests_per_second, webhook, webhook_key
-            )
+            studio = studios[prefix] = api.Studio(project, https, webhook, webhook_key)
             opened.callback(studio.close)
             part = Starlette(routes=routes(), exception_handlers=handlers)
             part.state.studio = studio
@@ -135,7 +127,6 @@ def serve(
     url: str | None = None,
     log_level: str = "warning",
     log_json: bool = False,
-    requests_per_second: float = REQUESTS_PER_SECOND,
     webhook: str | None = None,
     webhook_key: str = "",
     trusted_proxies: Sequence[str] = (),
@@ -148,7 +139,7 @@ def serve(
 
     Parameters
     ----------
-    folder, url, requests_per_second, webhook, webhook_key
+    folder, url, webhook, webhook_key
         See `make_app`.
     host, port : str, int
         Address to listen on.
@@ -170,10 +161,7 @@ def serve(
     with ExitStack() as stack:
         projects = _projects(folder).values()
         locks = [stack.enter_context(lock_server(project.folder)) for project in projects]
-        app = make_app(
-            folder, public=public, url=url, requests_per_second=requests_per_second,
-            webhook=webhook, webhook_key=webhook_key,
-        )  # fmt: skip
+        app = make_app(folder, public=public, url=url, webhook=webhook, webhook_key=webhook_key)
         set_up_logs(log_level, log_json)
         studios: dict[str, api.Studio] = app.state.studios
         for studio in studios.values():

@@ -23,15 +23,17 @@ from starlette.templating import Jinja2Templates
 from pairlearn.annotators.annotator import Phrase
 from pairlearn_studio.exchange import answer_lines, export_table, exportable, settled
 from pairlearn_studio.judges import order_effects
-from pairlearn_studio.overview import AnswerColumns, format_number, group_by, krippendorff_alpha
+from pairlearn_studio.overview import AnswerColumns, agreement, format_number, group_by
 from pairlearn_studio.project import Project, translate, translations
 from pairlearn_studio.records import (
+    LEVELS,
     OPPOSITE,
     WHETHER_SAME,
     Annotator,
     Answer,
     StoredAnswer,
     answers_agree,
+    levels_for,
 )
 from pairlearn_studio.server.api import (
     FormError,
@@ -116,8 +118,8 @@ def _degrees(project: Project) -> list[tuple[str, int]]:
     """How often, of 100 pairs, only the chosen item is positive, by degree of certainty."""
     if project.answers != "graded":
         return []
-    numbers = {name: project.levels[f"left {name}"] for name in ("surely", "probably", "slightly")}
-    return [(name, round(50 * (1 - s - c))) for name, (s, c) in numbers.items()]
+    numbers = {name: LEVELS[f"left {name}"] for name in ("surely", "probably", "slightly")}
+    return [(name, round(50 * (1 - s - (c or 0)))) for name, (s, c) in numbers.items()]
 
 
 def message(request: Request, status: int, heading: str, text: str) -> Response:
@@ -180,7 +182,7 @@ def get_export(studio: Studio, _: Annotator, request: Request) -> Reply:
     headers = {"Content-Disposition": f'attachment; filename="{name}"'}
     answers = exportable(store)
     if kind == "jsonl":
-        lines = answer_lines(answers, studio.project.answers, store.adjudicator)
+        lines = answer_lines(answers, store.adjudicator)
         return StreamingResponse(lines, media_type="application/x-ndjson", headers=headers)
     if kind not in ("csv", "parquet"):
         raise FormError("format must be csv, parquet or jsonl")
@@ -272,10 +274,9 @@ def _chosen(studio: Studio, form: AnnotatorForm) -> Annotator:
 def post_settle(studio: Studio, _: Annotator, form: SettleForm) -> Reply:
     """Keep the supervisor's answer to a pair, which replaces all others in exports."""
     about = next((pair.about for pair in studio.store.pairs() if pair.id == form.pair), None)
-    if form.level not in studio.project.levels_for(about):
+    if (numbers := levels_for(about).get(form.level)) is None:
         raise FormError("level must be one of the answers of the page")
-    s, c = studio.project.levels[form.level]
-    studio.store.adjudicate(form.pair, Answer(s, c, level=form.level))
+    studio.store.adjudicate(form.pair, Answer(*numbers, level=form.level))
     return {"settled": form.pair}
 
 
@@ -373,9 +374,9 @@ def _find_answers(studio: Studio, who: str, answer: str, text: str) -> list[Stor
 
 def _level_words(project: Project) -> list[tuple[str, str]]:
     """All answers, to filter by, with the set of classes left open."""
-    unlike = [] if project.classes else WHETHER_SAME
     about = "…" if project.classes else None
-    return [(one, project.level_words(one, about)) for one in project.levels if one not in unlike]
+    levels = [*LEVELS, *(WHETHER_SAME if project.classes else ())]
+    return [(level, project.level_words(level, about)) for level in levels]
 
 
 def _context(studio: Studio) -> dict[str, Any]:
@@ -395,10 +396,8 @@ def _make_context(studio: Studio, forecast: dict[str, Any]) -> dict[str, Any]:
     rows = store.overview(AnswerColumns(answers), manners)
     numbers = {row.annotator.name: row.annotator.id for row in rows}
     planned = {pair.id for pair in store.pairs() if pair.origin == "plan"}
-    mixed_in = store.mixed_in
-    drawn = [answer for answer in answers if answer.right and answer.pair not in mixed_in]
+    drawn = store.drawn(answers)
     trusted = [answer for answer in drawn if answer.annotator not in forecast.get("flagged", ())]
-    columns = AnswerColumns(drawn)
     open_disputes = disputes(settled(trusted, store.adjudicator))
     return vars(project) | {
         "rows": rows,
@@ -409,10 +408,7 @@ def _make_context(studio: Studio, forecast: dict[str, Any]) -> dict[str, Any]:
         "pairs": len(planned),
         "taking_part": sum(row.annotator.active for row in rows),
         "paused": store.paused,
-        "agreement": {
-            name: krippendorff_alpha(columns.pair, getattr(columns, name))
-            for name in ("similarity", "difference")
-        },
+        "agreement": agreement(drawn),
         "judges": _judges(store, answers),
         "notes": [answer for answer in answers if answer.note][-20:][::-1],
         "forecast": forecast,
@@ -425,7 +421,7 @@ def _make_context(studio: Studio, forecast: dict[str, Any]) -> dict[str, Any]:
                 "answers": [(answer.annotator, answer_words(project, answer)) for answer in group],
                 "level_words": [
                     (level, project.level_words(level, group[0].about))
-                    for level in project.levels_for(group[0].about)
+                    for level in levels_for(group[0].about)
                 ],
             }
             | ends_of(studio, group[0])

@@ -18,9 +18,8 @@ import hmac
 import ipaddress
 import logging
 import re
-import time
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from urllib.parse import urlsplit
 
@@ -36,9 +35,6 @@ from pairlearn_studio.store import Store
 
 BODY_LIMIT = 16 * 1024
 """Bytes of the body of a request."""
-
-HEADER_LIMIT = 16 * 1024
-"""Bytes of all headers of a request."""
 
 CONTENT_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
@@ -113,24 +109,6 @@ class Hosts:
         return False
 
 
-@dataclass
-class Buckets:
-    """Rate limit by caller: token buckets of size ``burst``, refilled ``per_second``."""
-
-    per_second: float
-    burst: float
-    _level: dict[str, tuple[float, float]] = field(default_factory=dict, repr=False)
-
-    def take(self, caller: str) -> bool:
-        """Take a token from the bucket of a caller; False if it is empty."""
-        now = time.monotonic()
-        level, then = self._level.get(caller, (self.burst, now))
-        level = min(self.burst, level + (now - then) * self.per_second)
-        taken = level >= 1
-        self._level[caller] = (level - taken, now)
-        return taken
-
-
 class Guard:
     """ASGI middleware: refuse requests that no page of the studio sends, harden every reply.
 
@@ -182,8 +160,6 @@ class Guard:
             ACCESS.info("%s %s %s", scope["method"], masked(scope["path"]), status)
 
     def _refusal(self, scope: Scope) -> JSONResponse | None:
-        if sum(len(name) + len(value) for name, value in scope["headers"]) > HEADER_LIMIT:
-            return refused(431, f"the headers have more than {HEADER_LIMIT} bytes")
         headers = Headers(scope=scope)
         hosts = headers.getlist("host")
         health = scope["path"] == f"{self.base}{HEALTH}"  # probes may use any name
@@ -260,7 +236,7 @@ class Sessions:
     @cached_property
     def digest(self) -> str:
         """A digest of the project's identity, which stays the same when its folder is moved."""
-        text = self.store.project.id or self.store.created_at()
+        text = self.store.project.id or str(self.store.project.folder.resolve())
         return hashlib.sha256(text.encode()).hexdigest()[:8]
 
     def cookie(self, role: str) -> str:
