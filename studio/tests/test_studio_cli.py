@@ -123,7 +123,7 @@ def test_export(project: Path, tmp_path: Path) -> None:
     answer_all(project)
     report = annotate_json("export", project, out)
     assert (report["rows"], report["cant_say"]) == (28, 2)
-    assert report["answers"] == "graded" and report["levels"]["alike"] == [0.8, 0.0]
+    assert report["answers"] == "graded"
     assert "already exists" in refusal("export", project, out)
     table = read_pairs(out)
     assert len(table) == 28 and table.annotator is not None
@@ -135,9 +135,7 @@ def test_export(project: Path, tmp_path: Path) -> None:
         "export", project, out, "--without", "cy", "--force"
     )
     lines = tmp_path / "answers.jsonl"
-    assert (
-        "graded answers, 28 of them given as numbers" in annotate("export", project, lines).stdout
-    )
+    assert "graded answers" in annotate("export", project, lines).stdout
     assert annotate_json("export", project, lines, "--force")["rows"] == 30
     first = json.loads(lines.read_text().splitlines()[0])
     assert (first["annotator"], first["cant_say"], first["level"]) == ("ann", True, "")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,7 +15,6 @@ from pairlearn.simulation import simulate
 from pairlearn_studio import Answer, Store, StoreError
 from pairlearn_studio.exchange import (
     Statement,
-    answer_lines,
     export_table,
     import_judgements,
     judgements_of,
@@ -51,12 +49,6 @@ def test_one_row_a_judgement(tmp_path: Path) -> None:
     assert table.of("preference").tolist() == [False] * 4 + [True] and table.u[4] == 1
     np.testing.assert_array_equal(table.similarity, [0.8, 0.6, np.nan, 0.9, np.nan])
     np.testing.assert_array_equal(table.difference, [0.1, np.nan, -0.5, 0.8, np.nan])
-
-
-def test_answers_that_were_given_as_numbers() -> None:
-    more = [row("ann", 4, 0.8, 0.0, level="alike"), row("ann", 5, None, others={"label": 1.0})]
-    asked = [json.loads(line)["asked"] for line in answer_lines([*ROWS, *more], "graded")]
-    assert asked == ["exact"] * 4 + ["graded"] * 4  # a side, a class and "can't say" are none
 
 
 def test_nothing_to_export() -> None:

@@ -145,7 +145,6 @@ def test_what_is_left_out_is_counted(tmp_path: Path) -> None:
         ([task(annotation(4, number("similarity", 8)), left=None)], "at `$.left_id`"),
         ([task(annotation(4, number("similarity", 8)), right="")], "at `$.right_id`"),
         ([task(annotation(4, SIDE | {"value": {"selected": "up"}}))], "at `$.preference`"),
-        ([task(annotation(4, number("difference", -5), SIDE))], "different sides"),
     ],
 )  # fmt: skip
 def test_malformed_files(tmp_path: Path, values: object, message: str) -> None:

@@ -35,7 +35,7 @@ def answered_pairs(store: Store, **which: bool) -> list[int]:
 
 
 def test_an_answer_comes_back_as_it_was(store: Store, ann: int) -> None:
-    answer = Answer(0.1 + 0.2, -1 / 3, -1, False, "a “note”\n\U0001f600", 4.25, "k")
+    answer = Answer(0.1 + 0.2, -1 / 3, False, "a “note”\n\U0001f600", 4.25, "k")
     receipt = store.submit(ann, 3, answer).result()
     (stored,) = store.answers()
     pair = store.pairs()[2]

@@ -10,6 +10,7 @@ import shutil
 import signal
 import stat
 import subprocess
+import sys
 import threading
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -253,18 +254,37 @@ http {{
 GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "collecting.md"
 
 
-@pytest.mark.skipif(shutil.which("nginx") is None, reason="nginx is missing")
+CADDY = """{{
+  admin off
+  auto_https off
+  storage file_system {folder}
+}}
+http://127.0.0.1:{port} {{
+{location}
+}}
+"""
+PROXIES = {
+    "nginx": (NGINX, r"^location /studio/ \{.*?^\}", ["nginx", "-p", ".", "-c"]),
+    "caddy": (CADDY, r"^handle_path /studio/\* \{.*?^\}", ["caddy", "run", "--adapter", "caddyfile",
+                                                          "--config"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PROXIES)
 @pytest.mark.skipif(not GUIDE.exists(), reason="the guide is in the repository alone")
-def test_behind_nginx_as_the_guide_says(tmp_path: Path) -> None:
+def test_behind_a_proxy_as_the_guide_says(tmp_path: Path, name: str) -> None:
+    if shutil.which(name) is None:
+        pytest.skip(f"{name} is missing")
     place, port = Place(tmp_path, ("ann",), pairs=3), free_port()
-    (location,) = re.findall(r"^location /studio/ \{.*?^\}", GUIDE.read_text(), re.M | re.S)
+    template, pattern, command = PROXIES[name]
+    (location,) = re.findall(pattern, GUIDE.read_text(), re.M | re.S)
     location = location.replace("8337", str(place.port))
-    config = tmp_path / "nginx.conf"
-    config.write_text(NGINX.format(folder=tmp_path, port=port, location=location))
+    config = tmp_path / f"{name}.conf"
+    config.write_text(template.format(folder=tmp_path, port=port, location=location))
     origin = f"http://127.0.0.1:{port}"
     options = ("--port", place.port, "--url", f"{origin}/studio", "--trusted-proxy", "127.0.0.1")
     server = place.run("serve", *options)
-    with subprocess.Popen(["nginx", "-c", config, "-p", tmp_path]) as nginx:
+    with subprocess.Popen([*command, config], cwd=tmp_path, stderr=subprocess.DEVNULL) as proxy:
         try:
             with httpx2.Client(base_url=origin, timeout=120) as client:
                 wait_until(lambda: _status(client, "/studio/healthz") == 200)
@@ -284,8 +304,21 @@ def test_behind_nginx_as_the_guide_says(tmp_path: Path) -> None:
                     assert reply.status_code == status, reply.text
             assert f"{origin}/studio/p" in server.words()  # links begin with this address
         finally:
-            nginx.terminate()
+            proxy.terminate()
             server.end(signal.SIGTERM)
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is missing")
+@pytest.mark.skipif(not GUIDE.exists(), reason="the guide is in the repository alone")
+def test_the_unit_of_the_guide_is_one_that_systemd_takes(tmp_path: Path) -> None:
+    (text,) = re.findall(r"^\[Unit\]$.*?^WantedBy=\S+$", GUIDE.read_text(), re.M | re.S)
+    assert " ".join(text.split()).count("pairlearn annotate serve") == 1
+    unit = tmp_path / "studio.service"
+    # The command and its user need not be here.
+    text = re.sub(r"=/srv/studio/venv/bin/pairlearn", f"={sys.executable}", text)
+    unit.write_text(text.replace("User=studio", "User=root"))
+    done = subprocess.run(["systemd-analyze", "verify", unit], capture_output=True, text=True)
+    assert done.returncode == 0 and "studio.service" not in done.stderr, done.stderr
 
 
 def _status(client: httpx2.Client, path: str) -> int:

@@ -19,7 +19,7 @@ from pairlearn.io import TableError, read_pairs
 from pairlearn.io.cells import convert
 from pairlearn.io.write import file_columns, open_rows
 from pairlearn.judgements import Judgements
-from pairlearn.judgements.sets import join_set, split_set
+from pairlearn.judgements.sets import join_set
 from pairlearn_studio.changes import Changes
 from pairlearn_studio.overview import AnswerColumns
 from pairlearn_studio.reader import StoreReader
@@ -181,16 +181,15 @@ def import_judgements(store: Store, rows: Sequence[Statement]) -> ImportCount:
     a judgement bears the name under which the supervisor settles pairs.
     """
     seen: dict[tuple[str, frozenset[str], str | None], str] = {}
-    classes = store.project.classes
     for row in rows:
         store.check_items(*({row.left, row.right} - {""}), place=f"{row.place}: ")
         if row.left == row.right:
             raise StoreError(f"{row.place}: {row.left!r} is compared with itself")
-        if (row.about is None) == bool(classes) or not classes.keys() >= {
-            *split_set(row.about or "")
-        }:
-            known = f"those of {', '.join(classes)}" if classes else "none: it has two classes"
-            raise StoreError(f"{row.place}: about is {row.about!r}, and the project asks {known}")
+        if (row.about is None) == bool(store.project.classes):
+            needed = (
+                "names its classes: give" if row.about is None else "has two classes: leave out"
+            )
+            raise StoreError(f"{row.place}: the project {needed} the column about")
         pair = (row.annotator, frozenset((row.left, row.right)), row.about)
         if pair in seen:
             raise StoreError(

@@ -86,8 +86,8 @@ class AnswerCache:
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     cache = AnswerCache(Path(folder, "answers.jsonl"))
     ...     cache.put("k", {"mass": 0.9})
-    ...     AnswerCache(Path(folder, "answers.jsonl")).get("k"), cache.get("other"), len(cache.answers)
-    ({'mass': 0.9}, None, 1)
+    ...     AnswerCache(Path(folder, "answers.jsonl")).get("k"), len(cache.answers)
+    ({'mass': 0.9}, 1)
     """
 
     def __init__(self, path: Path) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,7 +52,8 @@ class AnswerColumns:
         return infeasible
 
 
-class Drift(NamedTuple):
+@dataclass(frozen=True)
+class Drift:
     """Mean of the last third of an annotator's answers minus that of the first third.
 
     Pairs of a uniform plan come in random order, so that beyond chance only a change in the

@@ -28,6 +28,7 @@ from typing import Annotated, Any, Literal, TypeAlias, get_type_hints
 import msgspec
 
 from pairlearn.atomic import replacing
+from pairlearn.columns import locate_errors
 from pairlearn.judgements.sets import check_classes, members_of, read_sets, split_set
 from pairlearn_studio.records import (
     AnswerMode,
@@ -227,8 +228,9 @@ class Project:
                 f"classes has {len(self.classes)} names and answers is {self.answers!r}: name "
                 "three or more, with graded answers; two are positive_name and negative_name"
             )
-        sets = read_sets([*self.about])
-        members_of(sets, [*self.classes])
+        with locate_errors(lambda row: f"about[{row}]"):
+            sets = read_sets([*self.about])
+            members_of(sets, [*self.classes])
         return tuple(sets.tolist())
 
     def _check_known(self, known: Sequence[Known]) -> None:

@@ -24,7 +24,7 @@ import threading
 import time
 import warnings
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -230,7 +230,8 @@ def propose(store: StoreReader) -> dict[int, tuple[str, float]]:
         predictions = model.fit(
             x, export_table(answers).table.located(store.items.ids)
         ).predict_proba(x)
-    sets = choose_sets(store.project, ends, len(answers), predictions)
+    drawn = replace(store.project, same_share=0.0)  # pairs asked "of the same kind?" stay so
+    sets = choose_sets(drawn, ends, len(answers), predictions)
     asked = zip(pairs, sets, strict=True)
     return {pair.id: (about, q) for pair, (about, q) in asked if about}
 

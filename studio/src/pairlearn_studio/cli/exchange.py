@@ -146,7 +146,7 @@ def import_(
 
     reading = Reading(similarity_scale, difference_scale)
     with opened(project) as store, in_file(file):
-        rows, left_out = _read(file, annotator, reading)
+        rows, left_out = _read(file, annotator, reading, [*store.project.classes] or None)
         count = import_judgements(store, rows)
     data = {"file": str(file), "judgements": len(rows), **count._asdict(), **left_out}
     text = [
@@ -256,7 +256,7 @@ def restore(
 
 
 def _read(
-    file: Path, annotator: str | None, reading: Reading
+    file: Path, annotator: str | None, reading: Reading, classes: list[str] | None
 ) -> tuple[list[Statement], dict[str, int]]:
     """The judgements in a file, and counts of what was left out."""
     from pairlearn_studio.exchange import judgements_of
@@ -266,4 +266,7 @@ def _read(
         if annotator is not None or reading.scales:
             raise ValueError("a Label Studio export names its annotators, and has no scales")
         return read_label_studio(file)
-    return judgements_of(reading.checked(file, noisy=False), annotator), {}
+    if classes is None and reading.table(file).about is not None:
+        raise ValueError("the project has two classes: leave out the column about")
+    table = reading.checked(file, noisy=False, classes=classes)
+    return judgements_of(table, annotator), {}
