@@ -27,7 +27,7 @@ from studio_client import annotate, annotate_json, refusal, studio_of
 from studio_store import make
 
 CLASSES = {"cat": "It purrs.", "dog": "It barks.", "cow": ""}
-GRADED: dict[str, Any] = {"answers": "graded", "classes": CLASSES}
+GRADED: dict[str, Any] = {"answers": "graded", "classes": CLASSES, "question_difference": ""}
 NUMBERS: dict[str, Any] = {"similarity": None, "difference": None}
 
 
@@ -39,6 +39,7 @@ NUMBERS: dict[str, Any] = {"similarity": None, "difference": None}
     [
         ({"classes": {"cat": "", "dog": ""}}, "name three or more"),
         ({"classes": CLASSES, "answers": "exact"}, "with graded answers"),
+        (GRADED | {"question_difference": "Which one?"}, "needs {class}"),
         ({"about": ("cat",)}, "need classes"),
         ({"labels": True}, "need classes"),
         (GRADED | {"about": ("bird",)}, "about names class 'bird'"),
@@ -62,7 +63,9 @@ def test_a_question_names_its_set_and_the_file_keeps_it(tmp_path: Path) -> None:
     assert asked["question"] == "Which one is more likely “cat” or “dog”?"
     assert project.level_words("both negative", "cow") == "Neither “cow”"
     assert project.level_words("same probably", "") == "Same, probably"
-    own = Project(Path("p"), "text", "i", Plan(3), **GRADED, question_difference="More {class}?")
+    own = Project(
+        Path("p"), "text", "i", Plan(3), **(GRADED | {"question_difference": "More {class}?"})
+    )
     assert own.asked("cow")["question"] == "More cow?"
 
 
@@ -241,16 +244,19 @@ def test_a_page_asks_each_question_with_its_answers(browser: Browser, tmp_path: 
         settled(page)
         seen = set()
         for number in range(10):
-            watch_shifts(page)
             same = page.locator("#asked").inner_text() == "Are they of the same kind?"
             if same not in seen:
                 seen.add(same)
                 assert scan(page) == []
                 snapshot(page, f"classes-{'same' if same else 'set'}")
-                page.set_viewport_size({"width": 1280, "height": 720})
-                snapshot(page, f"classes-{'same' if same else 'set'}-wide")
+                for width, height in ((1440, 900), (1280, 720), (320, 568)):
+                    page.set_viewport_size({"width": width, "height": height})
+                    snapshot(page, f"classes-{'same' if same else 'set'}-{width}")
                 page.set_viewport_size(PHONE["viewport"])
-            shown = page.locator("[data-level]:visible").evaluate_all(
+                page.reload()  # resizing has shifted everything
+                settled(page, number)
+                watch_shifts(page)
+            shown = page.locator("[data-level]:visible:enabled").evaluate_all(
                 "(all) => all.map((one) => one.dataset.level)"
             )
             assert (set(shown) == WHETHER_SAME.keys()) == same
@@ -436,7 +442,7 @@ def test_commands_about_classes(tmp_path: Path) -> None:
         "import", tmp_path / "p", judged, "--annotator", "ann"
     )
     assert "several classes" in refusal("label-studio", tmp_path / "p", tmp_path / "ls")
-    make(tmp_path / "two")
+    Store.create(make(tmp_path / "two")).close()
     assert "has two classes: leave out" in refusal(
         "import", tmp_path / "two", judged, "--annotator", "a"
     )

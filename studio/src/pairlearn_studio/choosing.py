@@ -67,14 +67,13 @@ def choose_sets(
     if not project.classes:
         return [(None, 1.0)] * len(ends)
     seed, n = project.plan.seed, len(ends)
-    sets, uniform_only = list(project.about or map(join_set, ([k] for k in project.classes))), {}
+    sets = list(project.about or map(join_set, ([name] for name in project.classes)))
     if predictions is None or project.about:
-        predictions, uniform_only = np.full((1, len(sets)), 1 / len(sets)), {"share_uniform": 1.0}
-        ends = np.zeros_like(ends)
-    asked: list[tuple[str | None, float]] = [(sets[0], 1.0)] * n
-    if len(sets) > 1:
-        chosen, q = propose_sets(predictions, ends, **uniform_only, seed=seed + number)
-        asked = [(sets[k], float(p)) for k, p in zip(chosen, q, strict=True)]
+        q = np.full(n, 1 / len(sets))
+        chosen = (uniform(stream(seed, "sets", number), n) * len(sets)).astype(np.int64)
+    else:
+        chosen, q = propose_sets(predictions, ends, seed=seed + number)
+    asked = [(sets[k], float(p)) for k, p in zip(chosen, q, strict=True)]
     same = uniform(stream(seed, "same", number), n) < project.same_share
     return [("", 1.0) if one else which for one, which in zip(same, asked, strict=True)]
 

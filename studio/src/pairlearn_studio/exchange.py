@@ -105,8 +105,6 @@ def _labels(answer: StoredAnswer) -> list[StoredAnswer]:
 def answer_lines(answers: Sequence[StoredAnswer], author: str | None = None) -> Iterator[bytes]:
     """Every answer as a line of JSON, "can't say" too; marks those that ``author`` overruled."""
     internal = {"id", "pair", "others", "key"}
-    if not any(answer.about is not None for answer in answers):
-        internal |= {"about", "q", "classes"}
     standing = {answer.id for answer in settled(answers, author)}
     for answer in answers:
         line = {name: value for name, value in vars(answer).items() if name not in internal}
@@ -150,8 +148,8 @@ def judgements_of(table: Judgements, annotator: str | None = None) -> list[State
         raise TableError("the table names its annotators: leave the annotator out")
     columns: dict[str, Any] = {name: column.tolist() for name, column in table.columns().items()}
     left_ids, right_ids = columns.pop("left"), columns.pop("right")
-    columns.pop("weight", None)
-    columns.pop("q", None)
+    for unused in ("weight", "q"):
+        columns.pop(unused, None)
     names = columns.pop("annotator", [""] * len(left_ids))
     sets = columns.pop("about", [None] * len(left_ids))
     statements = []
@@ -166,7 +164,7 @@ def judgements_of(table: Judgements, annotator: str | None = None) -> list[State
             answer = Answer(similarity, difference, others=values)
         except StoreError as error:
             raise TableError(f"row {row + 1}: {error}") from None
-        left, right = str(left_ids[row]), str(right_ids[row])
+        left, right = ("" if one is None else str(one) for one in (left_ids[row], right_ids[row]))
         statements.append(Statement(name, left, right, answer, f"row {row + 1}", sets[row]))
     return statements
 

@@ -228,6 +228,8 @@ class Project:
                 f"classes has {len(self.classes)} names and answers is {self.answers!r}: name "
                 "three or more, with graded answers; two are positive_name and negative_name"
             )
+        if self.question_difference and "{class}" not in self.question_difference:
+            raise ValueError("question_difference needs {class} where the class is to be named")
         with locate_errors(lambda row: f"about[{row}]"):
             sets = read_sets([*self.about])
             members_of(sets, [*self.classes])

@@ -3,6 +3,7 @@
 export class Choices {
   constructor(chosen) {
     this.buttons = [...document.querySelectorAll("[data-level]")];
+    this.asked = this.buttons.map((button) => button.dataset.level);
     for (const button of this.buttons) {
       button.addEventListener("click", () => chosen(button.dataset.level));
     }
@@ -13,20 +14,21 @@ export class Choices {
   ask({ asked, levels }) {
     if (!asked) return;
     document.getElementById("asked").textContent = asked.question;
+    this.asked = levels;
     for (const button of this.buttons) {
       const { level } = button.dataset;
-      button.hidden = !levels.includes(level);
+      button.disabled = !levels.includes(level); // in its place, so that nothing moves
       if (asked[level]) button.querySelector("b").textContent = asked[level];
     }
-    for (const group of document.querySelectorAll("#answer .levels")) {
-      group.hidden = !group.querySelector("button:not([hidden])");
+    for (const group of document.querySelectorAll("#answer .levels:not(.both)")) {
+      group.hidden = !group.querySelector("button:enabled");
     }
     document.querySelectorAll(".name-classes select").forEach((one) => { one.value = ""; });
   }
 
   // Keys 1 to 9 and 0 are the buttons in their order.
   level(digit) {
-    return this.buttons.filter((button) => !button.hidden)[(Number(digit) + 9) % 10]?.dataset.level;
+    return this.asked[(Number(digit) + 9) % 10];
   }
 
   get state() {
