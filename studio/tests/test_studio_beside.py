@@ -221,7 +221,7 @@ def test_addresses_of_servers_and_links(place: Place, tmp_path: Path) -> None:
         Person(place, "eve").answer_many(1)
         command = other.run("serve", "--port", place.port)
         assert command.wait() == 2
-    taken = f"pairlearn annotate serve: port {place.port} of 127.0.0.1 is taken"
+    taken = f"pairlearn annotate serve: port {place.port} of 127.0.0.1 cannot be used"
     assert command.words().startswith(taken) and "http" not in command.words()
 
 

@@ -187,7 +187,7 @@ class Project:
         for name, default in zip(
             ("positive_name", "negative_name"), map(self.words, names), strict=True
         ):
-            if not getattr(self, name).strip():
+            if self.classes or not getattr(self, name).strip():
                 object.__setattr__(self, name, default)
         try:
             derived: dict[str, Any] = {"about": self._sets(), "known": read_known(self.known)}
@@ -243,8 +243,7 @@ class Project:
                 if name not in self.classes:
                     raise ValueError(f"{place}: {name!r} is none of {', '.join(self.classes)}")
             if pair.answer not in levels_for(pair.about if self.classes else None):
-                asks = f"about {pair.about!r}" if pair.about else "of the same class?"
-                raise ValueError(f"{place}: {pair.answer!r} is no answer to the question {asks}")
+                raise ValueError(f"{place}: {pair.answer!r} is no answer about {pair.about!r}")
 
     def asked(self, about: str | None) -> dict[str, str]:
         """The question about a pair, and the answers that name its set of classes."""

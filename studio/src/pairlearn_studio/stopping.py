@@ -247,7 +247,7 @@ def main() -> None:
             file.write_bytes(msgspec.json.encode(stored))
     if chosen := propose(store):
         with Store(store.project) as writing:
-            writing.ask_about(chosen)
+            writing.carry_out(lambda changes: changes.ask_about(chosen))
 
 
 class Forecast:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack
 from dataclasses import replace
@@ -155,10 +155,6 @@ class Store(StoreReader):
             changes.log("paused" if paused else "resumed")
 
         self.carry_out(work)
-
-    def ask_about(self, chosen: Mapping[int, tuple[str, float]]) -> None:
-        """Ask about other sets of classes where nobody has answered or sees the pair yet."""
-        self.carry_out(lambda changes: changes.ask_about(chosen))
 
     def check_writable(self) -> None:
         """Raise StoreError if nothing can be stored now."""

@@ -297,8 +297,7 @@ async def post_answer(studio: Studio, who: Annotator, form: AnswerForm) -> Reply
     seconds = min(form.seconds or 0.0, LONGEST_SECONDS)
     if (asked := studio.store.first(ASKED, who.id, form.pair)) is None:
         raise HTTPException(404, "this pair is not yours to judge")
-    beside = {"note": note.strip(), "seconds": seconds, "key": form.key}
-    answer = form.answer(studio.project, asked[0], **beside)
+    answer = form.answer(studio.project, asked[0], note=note.strip(), seconds=seconds, key=form.key)
     try:
         stored = studio.store.submit(who.id, form.pair, answer, form.replaces)
         receipt = await asyncio.wrap_future(stored)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import logging
 import re
@@ -183,9 +182,8 @@ def listen(host: str, port: int) -> socket.socket:
     try:
         return socket.create_server((host, port), family=family, backlog=2048)
     except OSError as error:
-        if error.errno == errno.EADDRINUSE:
-            raise OSError(f"port {port} of {host} is taken: choose another with --port") from None
-        raise OSError(f"cannot listen at port {port} of {host}: {error.strerror}") from None
+        reason = f"port {port} of {host} cannot be used ({error.strerror})"
+        raise OSError(f"{reason}: choose another with --port") from None
 
 
 def address_of(host: str, port: int) -> str:
@@ -224,7 +222,6 @@ class _JsonLines(logging.Formatter):
         line = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
-            "logger": record.name,
             "message": record.getMessage(),
         }
         return json.dumps(line)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -104,6 +103,7 @@ async def get_annotate(request: Request) -> Response:
         "csrf": csrf_token(token),
         "annotator": who,
         "degrees": _degrees(studio.project),
+        "whether_same": WHETHER_SAME if studio.project.same_share else {},
         "tutorial": studio.project.answers == "exact" and not studio.project.known_for("practice"),
         "slot": f"{studio.sessions.digest}-{who.id}",
         "examples": [
@@ -143,11 +143,6 @@ class Dot(NamedTuple):
     who: int
     fits: bool
     times: int = 1
-
-    @property
-    def radius(self) -> float:
-        """Radius of the dot, whose area is in proportion to their number, up to a size."""
-        return round(min(1.6 * math.sqrt(self.times), 8.0), 2)
 
 
 async def get_supervisor(request: Request) -> Response:
