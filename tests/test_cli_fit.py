@@ -84,8 +84,7 @@ def test_what_is_printed(made: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "120")
     shown = fit(folder, tmp_path / "model", *QUICK, "--epochs", 2, "--force").stderr
-    # Of fewer pairs, and so of fewer steps an epoch: as many steps as the model to save.
-    assert "1/2 to measure: epoch 3 of 3, loss 0." in shown
+    assert "1/2 to measure: epoch 2 of 2, loss 0." in shown
     assert "2/2 to save: epoch 2 of 2, loss 0." in shown
     assert fit(folder, tmp_path / "model", *ALONE, "--force", "--json").stderr == ""
 

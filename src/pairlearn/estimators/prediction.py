@@ -173,17 +173,19 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _labelled_items(self, instances_: Any, y: Any) -> LabelledItems:
         """Log-odds of labelled instances, and whether each is of the positive class."""
-        classes = np.asarray(y)
-        if strange := set(classes.tolist()) - set(self.classes_.tolist()):
-            raise ValueError(f"labelled has classes {sorted(strange)}; known are {self.classes_}")
-        return LabelledItems(self.decision_function(instances_), classes == self.classes_[1])
+        return LabelledItems(self.decision_function(instances_), self._places(y) == 1)
 
     def labelled_places(self, instances_: Any, y: Any) -> tuple[Floats, Indices]:
         """Probabilities (m, K) of labelled instances, and the position of the class of each."""
+        return self.predict_proba(instances_), self._places(y)
+
+    def _places(self, y: Any) -> Indices:
+        """The position of each class."""
         places = {name: number for number, name in enumerate(self.classes_.tolist())}
-        if strange := set(np.asarray(y).tolist()) - places.keys():
+        named = np.asarray(y).tolist()
+        if strange := set(named) - places.keys():
             raise ValueError(f"labelled has classes {sorted(strange)}; known are {self.classes_}")
-        return self.predict_proba(instances_), np.array([places[c] for c in np.asarray(y).tolist()])
+        return np.array([places[name] for name in named], np.int64)
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write the fitted classifier into a folder: tensors and JSON, no code.
