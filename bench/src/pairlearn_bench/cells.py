@@ -272,21 +272,24 @@ def match(cells: Iterable[Cell], published: Iterable[PublishedCell]) -> dict[Cel
     return {cell: p for p in published for cell in ours.get((condition_of(p), p.method), ())}
 
 
+OPTIONS = ("epochs", "model", "annotator", "images")
+"""Fields of a run that commands choose by an option of that name."""
+
+
 def index_cells(cells: Iterable[Cell], key: Callable[[Cell], Hashable]) -> dict[Any, Cell]:
     """Cells by a key; two with the same key are an error, since a table would hide one."""
     indexed: dict[Any, Cell] = {}
     for cell in cells:
         other = indexed.setdefault(key(cell), cell)
         if other is not cell:
-            fields = other.config.fields()
-            choices = "; ".join(
-                f"{name} {fields[name]} and {value}"
-                for name, value in cell.config.fields().items()
-                if name != "seed" and value != fields[name]
-            )
+            fields, mine = other.config.fields(), cell.config.fields()
+            apart = [name for name in fields if mine[name] != fields[name] and name != "seed"]
+            choices = "; ".join(f"{name} {fields[name]} and {mine[name]}" for name in apart)
+            options = " or ".join(f"--{name}" for name in apart if name in OPTIONS)
+            advice = f"choose one by {options}" if options else "leave a file out"
             raise ValueError(
                 f"two cells of {cell.config.dataset}, {cell.config.method}, would stand in one "
-                f"place, with {choices}: choose one, or leave a file out"
+                f"place, with {choices}: {advice}"
             )
     return indexed
 

@@ -11,6 +11,8 @@ from inspect import Signature, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+import typer
+
 from pairlearn import __version__
 from pairlearn.atomic import replacing
 from pairlearn.cli.command import (
@@ -110,6 +112,10 @@ OnlyAnnotator = Annotated[
     str | None,
     option("Only runs with this annotator: paper, calibrated or drawn.", default="any"),
 ]
+
+
+LOG_SECONDS = 60
+"""How often `run` says in a log, where it has no bar, how far it is."""
 
 
 @dataclass(frozen=True)
@@ -261,7 +267,8 @@ def _train(runs: list[Run], store: RunStore, checkpoint_seconds: float, **option
     from pairlearn_bench.benchmark import Checkpoints
     from pairlearn_bench.execute import execute
 
-    finished = 0
+    finished, start = 0, time.monotonic()
+    told = start
     folder = store.path.absolute().with_suffix(".checkpoints")
     notes = {
         "device": choose_device(options["device"]).type,
@@ -276,6 +283,11 @@ def _train(runs: list[Run], store: RunStore, checkpoint_seconds: float, **option
             for run, result in results:
                 store.append(run, result, **notes)
                 finished += 1
+                if progress is None and time.monotonic() - told > LOG_SECONDS:
+                    told = time.monotonic()
+                    left = (told - start) / finished * (len(runs) - finished) / 60
+                    text = f"{finished} of {len(runs)} runs finished, about {left:.0f} minutes left"
+                    typer.echo(text, err=True)
     if folder.is_dir() and not any(folder.iterdir()):
         folder.rmdir()
     return finished
@@ -328,7 +340,9 @@ def table(
     options: RunOptions,
     *,
     test_subset: Annotated[Literal["paper", "stratified", "both"], option(_SUBSET)] = "stratified",
-    format: Annotated[Literal["markdown", "csv"], option("Format of the table.")] = "markdown",
+    format: Annotated[
+        Literal["markdown", "latex", "csv"], option("Format of the table.")
+    ] = "markdown",
     out: Annotated[Path | None, option("File to write to instead of the terminal.")] = None,
     as_json: Json = False,
 ) -> Output | None:
@@ -336,15 +350,17 @@ def table(
 
     Exit codes: 0 done, 2 wrong request or unusable file.
     """
-    from pairlearn_bench import TABLES, result_rows, to_csv, to_markdown
+    from pairlearn_bench import TABLES, result_rows, to_csv
     from pairlearn_bench.cells import departures
+    from pairlearn_bench.tables import to_latex, to_markdown
 
     summaries = _summaries(options, test_subset)
     rows = result_rows(options.grid, [cell for cells in summaries for cell in cells])
     if format == "csv":
         text = to_csv(rows).rstrip("\n")
     else:
-        tables = [to_markdown(TABLES[options.grid](cells)) for cells in summaries]
+        written = to_latex if format == "latex" else to_markdown
+        tables = [written(TABLES[options.grid](cells)) for cells in summaries]
         text = "\n\n".join([*tables, *departures(options.grid, (c.config for c in summaries[0]))])
     if out is None:
         return Output(rows, [text])

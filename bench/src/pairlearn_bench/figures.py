@@ -223,7 +223,10 @@ def panels(grid: str, cells: Sequence[Cell]) -> list[Panel]:
 
     def titled(title: str, group: Sequence[Cell]) -> str:
         alone = several and all(len(cell.seeds) == 1 for cell in group)
-        return f"{title}, one seed" if alone else title
+        run = group[0].config
+        changed = [f"{run.epochs} epochs"] * any("epochs" in change for change in run.changes)
+        notes = [note for note in changed if note not in title] + ["one seed"] * alone
+        return ", ".join([title, *notes])
 
     return [
         Panel(f"{grid}-{prior:g}", titled(title, group), f"prior {prior:g}", group, PLOTS[grid])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
@@ -13,6 +14,9 @@ from pairlearn_bench.cells import Cell, format_cell, index_cells, table_order
 from pairlearn_bench.data import SPECS
 from pairlearn_bench.runs import Method, grouped, method_order
 from pairlearn_bench.statements import SIBLING_METHODS, STATEMENTS, question_of
+from pairlearn_bench.statistics import paired, verdicts
+
+LEVEL_MARK = "†"
 
 
 @dataclass(frozen=True)
@@ -183,26 +187,23 @@ def _crossed(
 ) -> Table:
     """Arrange cells by block, row and column, with the best of each row or block's column in bold.
 
-    ``block`` and ``row`` return sort keys that end in a title. Supervised training is never bold.
+    Those level with it (paired t-tests over seeds, Holm's correction) have a mark. ``block`` and
+    ``row`` return sort keys that end in a title. Supervised training does not compete.
     """
     indexed = index_cells(cells, lambda c: (block(c), row(c), column(c)))
     columns = tuple(dict.fromkeys(map(column, cells)))
-    best: dict[Any, float] = {}
-
-    def contest(key: tuple[Any, Any, str]) -> tuple[Any, Any]:
-        return key[0], key[2 if best_in_columns else 1]
-
-    for key, cell in indexed.items():
-        if cell.method.is_weak:
-            best[contest(key)] = max(best.get(contest(key), 0.0), round(cell.mean, 3))
+    weak = [key for key, cell in indexed.items() if cell.method.is_weak]
+    marks: dict[Any, str] = {}
+    for rivals in grouped(weak, lambda key: (key[0], key[2 if best_in_columns else 1])).values():
+        best = max(rivals, key=lambda key: indexed[key].mean)
+        gaps = {key: paired(indexed[key].by_seed, indexed[best].by_seed) for key in rivals}
+        tested = {key: gap for key, gap in gaps.items() if gap and key != best}
+        words = zip(tested, verdicts(tested.values()), strict=True)
+        marks |= {key: LEVEL_MARK for key, word in words if word == "level"} | {best: "best"}
 
     def entry(key: tuple[Any, Any, str]) -> str:
-        if key not in indexed:
-            return "–"
-        cell = indexed[key]
-        text = format_cell(cell)
-        is_best = cell.method.is_weak and round(cell.mean, 3) == best[contest(key)]
-        return f"**{text}**" if is_best else text
+        text, mark = format_cell(indexed.get(key)), marks.get(key, "")
+        return f"**{text}**" if mark == "best" else f"{text}{mark}"
 
     rows = [
         [block_key[-1], row_key[-1], *(entry((block_key, row_key, name)) for name in columns)]
@@ -211,6 +212,8 @@ def _crossed(
     origin = f" ({_seeds(cells)})"
     if subsets := " and ".join(dict.fromkeys(cell.test_subset for cell in cells)):
         origin += f", {subsets} test subset"
+    if LEVEL_MARK in marks.values():
+        origin += f"; {LEVEL_MARK} level with the best"
     return Table(f"{caption}{origin}", (*stubs, *columns), rows)
 
 
@@ -231,6 +234,52 @@ def aligned(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
         return f"| {' | '.join(padded)} |"
 
     return "\n".join(map(line, [header, ["-" * width for width in widths], *rows]))
+
+
+_IN_LATEX = {
+    "π": r"$\pi$",
+    "₊": "$_+$",
+    "ε": r"$\varepsilon$",
+    "σ": r"$\sigma$",
+    "γ": r"$\gamma$",
+    "λ": r"$\lambda$",
+    "²": "$^2$",
+    "±": r"$\pm$",
+    "·": r"$\cdot$",
+    "−": "$-$",
+    "–": "--",
+    LEVEL_MARK: r"$^\dagger$",
+    "%": r"\%",
+    "&": r"\&",
+    "_": r"\_",
+    "#": r"\#",
+}
+
+
+def to_latex(table: Table) -> str:
+    r"""Write a table in LaTeX, for the package booktabs.
+
+    Examples
+    --------
+    >>> print(to_latex(Table("Nothing yet", ("Method", "σ"), [["ABS", "**0.9 ± 0.1**"]])))
+    % Nothing yet
+    \begin{tabular}{ll}
+    \toprule
+    Method & $\sigma$ \\
+    \midrule
+    ABS & \textbf{0.9 $\pm$ 0.1} \\
+    \bottomrule
+    \end{tabular}
+    """
+
+    def written(text: str) -> str:
+        text = text.translate(str.maketrans(_IN_LATEX))
+        return re.sub(r"\*\*(.*?)\*\*", r"\\textbf{\1}", text)
+
+    header, *body = (rf"{' & '.join(map(written, row))} \\" for row in [table.header, *table.rows])
+    begin = rf"\begin{{tabular}}{{{'l' * len(table.header)}}}"
+    lines = [begin, r"\toprule", header, r"\midrule", *body, r"\bottomrule", r"\end{tabular}"]
+    return "\n".join([f"% {written(table.caption)}", *lines])
 
 
 def to_markdown(table: Table) -> str:
