@@ -71,7 +71,8 @@ Seeds = Annotated[
     option("How many seeds (5 is 0 to 4), or a range 3-5, or a list 0,2.", default="to run: 5"),
 ]
 RunEpochs = Annotated[
-    int | None, option("Epochs of every training.", default="to run: those of the paper")
+    int | None,
+    option("Epochs of every training.", default="to run: those of the paper; to read: any"),
 ]
 Methods = Annotated[
     str | None,
@@ -106,14 +107,6 @@ Stores = Annotated[
     option("File of finished runs, .jsonl or .parquet, or a folder; repeatable.", default="runs"),
 ]
 Results = Annotated[Path | None, option("Folder of published results, with runs/*.parquet.")]
-OnlyEpochs = Annotated[int | None, option("Only runs with so many epochs.", default="any")]
-OnlyModel = Annotated[str | None, option("Only runs of this network.", default="any")]
-OnlyAnnotator = Annotated[
-    str | None,
-    option("Only runs with this annotator: paper, calibrated or drawn.", default="any"),
-]
-
-
 LOG_SECONDS = 60
 """How often `run` says in a log, where it has no bar, how far it is."""
 
@@ -487,9 +480,9 @@ def report(
     *,
     store: Stores = None,
     results: Results = None,
-    epochs: OnlyEpochs = None,
-    model: OnlyModel = None,
-    annotator: OnlyAnnotator = None,
+    epochs: RunEpochs = None,
+    model: Network = None,
+    annotator: AnnotatorName = None,
     force: Force = False,
     as_json: Json = False,
 ) -> Output:
@@ -515,7 +508,7 @@ def report(
     page = build_report(inputs)
     size = write_page(out, page.page, [source.path for source in inputs])
     text = f"{out}: {page.runs:,} runs, {page.figures} figures, {size / 1e6:.1f} MB"
-    return Output({"path": out, "bytes": size, **page.to_dict()}, [text])
+    return Output({"path": out, "bytes": size, "runs": page.runs, "figures": page.figures}, [text])
 
 
 @app.command(cls=Command)
@@ -523,9 +516,9 @@ def headline(
     *,
     store: Stores = None,
     results: Results = None,
-    epochs: OnlyEpochs = None,
-    model: OnlyModel = None,
-    annotator: OnlyAnnotator = None,
+    epochs: RunEpochs = None,
+    model: Network = None,
+    annotator: AnnotatorName = None,
     as_json: Json = False,
 ) -> Output:
     """Count the cells that reproduce the paper, and those where the likelihood is ahead.

@@ -95,18 +95,9 @@ def plan_fleets(runs: Sequence[Run], limit: int) -> list[list[list[Run]]]:
         pieces = [
             group[start : start + size] for group in groups for start in range(0, len(group), size)
         ]
-        per_fleet = _even_share(len(pieces), limit) if convolutional else limit // size
+        per_fleet = limit // size
         fleets += [pieces[k : k + per_fleet] for k in range(0, len(pieces), per_fleet)]
     return fleets
-
-
-def _even_share(models: int, limit: int) -> int:
-    """The most models, above half of the limit, that make fleets of one size, if any do.
-
-    Such fleets are compiled once, which takes as long as tens of epochs.
-    """
-    sizes = range(limit, limit // 2, -1)
-    return next((size for size in sizes if models % size == 0), limit)
 
 
 def _best_size(groups: Sequence[Sequence[Run]]) -> int:

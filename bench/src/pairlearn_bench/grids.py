@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import product
 from types import MappingProxyType
@@ -214,15 +214,12 @@ def get_grid(name: str) -> Grid:
     return GRIDS[name]
 
 
-_COLOUR = [name for name, spec in SPECS.items() if len(spec.shape) == 3]
-
-
 @dataclass(frozen=True, kw_only=True)
 class Selection:
     """Values to which runs are restricted; None is no restriction.
 
-    Methods are names for :func:`pairlearn.make_risk`, in any spelling; ``images`` applies to colour
-    images only, and "published" ones are refused where no chosen data set has any.
+    Methods are names for :func:`pairlearn.make_risk`, in any spelling. "published" images are
+    refused where no chosen data set has colours; of a grid, the others are "proper".
 
     Examples
     --------
@@ -253,7 +250,6 @@ class Selection:
         for name in ("epochs", "model", "annotator", "images"):
             if (value := getattr(self, name)) is not None:
                 check_field(name, value)
-        self._check_images(self.datasets or ())
 
     @classmethod
     def parse(
@@ -281,8 +277,12 @@ class Selection:
     def of(self, grid: Grid) -> Grid:
         """Return the grid with these values."""
         chosen = grid.select(**vars(self))
-        self._check_images(chosen.datasets)
-        without = [name for name in chosen.datasets if len(get_spec(name).shape) == 1]
+        shapes = {name: get_spec(name).shape for name in chosen.datasets}
+        if self.images == "published" and all(len(shape) < 3 for shape in shapes.values()):
+            raise ValueError(
+                f"images='published' is for colour images; chosen: {', '.join(shapes)}"
+            )
+        without = [name for name, shape in shapes.items() if len(shape) == 1]
         if self.model in CONVOLUTIONAL and without:
             others = ", ".join(PERCEPTRONS)
             raise ValueError(
@@ -303,22 +303,11 @@ class Selection:
             noise = run.prior_factor in grid.prior_factors and run.label_noise in grid.label_noises
             return noise and (some or run.fraction in grid.fractions)
 
-        chosen = [r for r in records if self.covers(r.run) and belongs(r.run)]
-        self._check_images({record.run.dataset for record in chosen})
-        return chosen
-
-    def _check_images(self, datasets: Collection[str]) -> None:
-        if self.images == "published" and datasets and not set(datasets).intersection(_COLOUR):
-            raise ValueError(
-                f"images='published' is for colour images, those of {', '.join(_COLOUR)}; "
-                f"chosen: {', '.join(sorted(datasets))}"
-            )
+        return [r for r in records if self.covers(r.run) and belongs(r.run)]
 
     def covers(self, run: Run) -> bool:
         """Whether a run has these values."""
         chosen = {name: value for name, value in vars(self).items() if value is not None}
-        if run.dataset not in _COLOUR:
-            chosen.pop("images", None)
         return all(
             getattr(run, name.removesuffix("s")) in value
             if isinstance(value, tuple)

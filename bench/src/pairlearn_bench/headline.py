@@ -364,16 +364,6 @@ class GridSummary:
     comparison: Comparison
     tallies: dict[str, Tally]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Counts for JSON."""
-        return {
-            "cells": len(self.lines),
-            "compared": len(self.comparison.evidence),
-            "copies": sum(cell.is_copy for cell in self.comparison.cells),
-            "not_run": self.comparison.absent,
-            "tallies": {name: tally.to_dict() for name, tally in self.tallies.items()},
-        }
-
 
 def summarize_grid(grid: str, records: Iterable[Record]) -> GridSummary:
     """Summarize the runs of an experiment on both test subsets, with the published numbers."""

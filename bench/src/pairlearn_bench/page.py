@@ -104,16 +104,11 @@ _PARAMETERS: dict[str, dict[str, Callable[[Cell], Any]]] = {
 
 @dataclass(frozen=True)
 class BenchReport:
-    """A page of HTML, and the counts of its runs, its figures and each experiment."""
+    """A page of HTML, and the counts of its runs and figures."""
 
     page: str
     runs: int
     figures: int
-    grids: dict[str, dict[str, Any]]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Counts for JSON."""
-        return {"runs": self.runs, "figures": self.figures, "grids": self.grids}
 
 
 def build_report(sources: Sequence[Source]) -> BenchReport:
@@ -156,7 +151,7 @@ def build_report(sources: Sequence[Source]) -> BenchReport:
         foot=f"from {runs:,} finished runs",
     )
     figures = sum(len(part["figures"]) for part in parts.values())
-    return BenchReport(page, runs, figures, {s.grid: s.to_dict() for s in summaries})
+    return BenchReport(page, runs, figures)
 
 
 def cells_page(grid: str, records: Sequence[Record]) -> str:

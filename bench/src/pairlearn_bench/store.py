@@ -25,6 +25,9 @@ from pairlearn_bench.runs import NOTES, Record, Run, StoreError
 SUFFIXES = (".jsonl", ".parquet")
 _START = b'{"dataset": '  # of every line
 _RESULT = "accuracy_"
+_OF = [f"{who}{subset}" for who in ("", "annotator_") for subset in ("paper", "stratified")]
+RESULTS = (*_OF, *(f"{name}_shifted" for name in _OF))
+"""The names of results; those that end in shifted are moved to the prior of the pairs."""
 
 
 class StoreLockedError(StoreError):
@@ -145,7 +148,12 @@ class RunStore:
         from pyarrow import parquet
 
         with replacing(Path(path)) as part:
-            parquet.write_table(pyarrow.Table.from_pylist(flat_rows(self)), part)
+            rows = flat_rows(self)
+            types = dict.fromkeys(rows[0] if rows else (), pyarrow.float64())
+            types |= dict.fromkeys(set(NOTES) - {"seconds"}, pyarrow.string())
+            known = {"str": pyarrow.string(), "int": pyarrow.int64()}
+            types |= {f.name: known.get(str(f.type), pyarrow.float64()) for f in fields(Run)}
+            parquet.write_table(pyarrow.Table.from_pylist(rows, pyarrow.schema(types)), part)
         return Path(path)
 
     def _refresh(self) -> None:
@@ -201,15 +209,15 @@ def to_csv(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def flat_rows(records: Iterable[Record]) -> list[dict[str, Any]]:
-    """One flat dictionary for each run, all with the same columns.
+    """One flat dictionary for each run, in the same columns whatever the runs.
 
     The columns are the fields of the run, its results as ``accuracy_NAME``, and its notes; an
-    absent entry is None.
+    absent entry is None. Results of other names than ``RESULTS`` have further columns.
     """
     rows = [
         record.run.fields()
-        | {f"{_RESULT}{name}": value for name, value in record.results.items()}
-        | record.notes
+        | {f"{_RESULT}{name}": record.results.get(name) for name in (*RESULTS, *record.results)}
+        | {name: record.notes.get(name) for name in NOTES}
         for record in records
     ]
     columns = dict.fromkeys(name for row in rows for name in row)

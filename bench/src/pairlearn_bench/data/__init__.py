@@ -24,4 +24,3 @@ from pairlearn_bench.data.loading import load_cifar10h as load_cifar10h
 from pairlearn_bench.data.loading import write_npz_atomically as write_npz_atomically
 from pairlearn_bench.data.sources import DatasetCorruptError as DatasetCorruptError
 from pairlearn_bench.data.sources import OpenML as OpenML
-from pairlearn_bench.data.sources import ScikitLearn as ScikitLearn

@@ -13,6 +13,7 @@ import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from importlib import resources
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
@@ -20,13 +21,13 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pairlearn_bench.data.sources import Arrays, OpenML, ScikitLearn
+from pairlearn_bench.data.sources import Arrays, OpenML, bundled
 
 # Keeps this stream of random numbers apart from others started from the same seed.
 _SPLIT_STREAM = int.from_bytes(b"split", "big")
 
 
-Source: TypeAlias = OpenML | ScikitLearn | Callable[[], Arrays]
+Source: TypeAlias = OpenML | Callable[[], Arrays]
 Images: TypeAlias = Literal["proper", "published"]
 
 
@@ -56,7 +57,7 @@ class DatasetSpec:
     scale : float
         Divisor in :func:`as_features`: 255 for images; 1 for the tables of small integers,
         because the model normalises its input.
-    source : OpenML, ScikitLearn, callable or None
+    source : OpenML, callable or None
         Where the data are published, or a function that returns the arrays of the file; None if
         there is only a file.
     digest : str or None
@@ -116,7 +117,7 @@ class DatasetSpec:
 
 _SOURCES: dict[str, Callable[[Any], Source]] = {
     "openml": OpenML,
-    "sklearn": ScikitLearn,
+    "sklearn": lambda function: partial(bundled, function),
 }
 
 

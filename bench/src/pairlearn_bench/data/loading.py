@@ -27,7 +27,6 @@ from pairlearn_bench.data.dataset import (
 from pairlearn_bench.data.sources import (
     Arrays,
     DatasetCorruptError,
-    ScikitLearn,
 )
 
 CIFAR10H = "cifar10h.npz"
@@ -90,8 +89,6 @@ def load(
         if (local := read_folder(spec, folder)) is not None:
             return local
     source = spec.source
-    if isinstance(source, ScikitLearn):
-        return _from_arrays(spec, source.arrays(), str(source))
     if callable(source):  # which need not be known to the worker processes
         return _from_arrays(replace(spec, source=None), source(), f"the source of {spec.name}")
     if source is None or not download:

@@ -54,18 +54,9 @@ class OpenML:
         return {"x": x, "y": np.array([codes[name] for name in names], dtype=np.uint8)[rows]}
 
 
-@dataclass(frozen=True)
-class ScikitLearn:
-    """A data set bundled with scikit-learn, by the function that loads it."""
+def bundled(function: str) -> Arrays:
+    """A data set of scikit-learn, by the function that loads it."""
+    from sklearn import datasets
 
-    function: str
-
-    def __str__(self) -> str:
-        return f"sklearn.datasets.{self.function}"
-
-    def arrays(self) -> Arrays:
-        """The data, which need no download."""
-        from sklearn import datasets
-
-        x, y = getattr(datasets, self.function)(return_X_y=True)
-        return {"x": x, "y": y}
+    x, y = getattr(datasets, function)(return_X_y=True)
+    return {"x": x, "y": y}

@@ -48,12 +48,6 @@ class Member:
     held_prior: float | None = None
     guiding_prior: float | None = None
 
-    def __post_init__(self) -> None:
-        for name in ("learning_rate", "weight_decay"):
-            rate = getattr(self, name)
-            if not (math.isfinite(rate) and rate >= 0):
-                raise ValueError(f"{name} must be a number of at least 0; got {rate}")
-
     def values(self) -> Floats:
         """The labels (2, n), with classes as indicators of the positive one."""
         labels = np.asarray(self.labels, dtype=np.float64)
