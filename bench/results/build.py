@@ -58,14 +58,14 @@ def main() -> None:
         if store.stem == "published-limited":
             add_all_pairs(RunStore(store))
         RunStore(store).to_parquet(RESULTS / folder / f"{store.stem}.parquet")
-    for grid in GRIDS:
+    for grid in ("accuracy", "gamma", "limited", "robustness", "siblings", *with_classes()):
         out = str(PAPER / f"{grid}.csv")
         bench("table", grid, "--format=csv", "--test-subset=both", f"--out={out}")
         (PAPER / f"{grid}.md").write_text(markdown(grid), encoding="utf-8")
         if grid in PUBLISHED:
             (PAPER / f"compare-{grid}.txt").write_text(bench("compare", grid), encoding="utf-8")
-        if grid == "siblings":
-            continue  # it has only a table
+        if grid in ("siblings", "classes"):
+            continue  # they have only a table
         for subset in ("paper", "stratified") if grid == "accuracy" else ("stratified",):
             folder = PAPER / "figures" / subset
             bench("figure", grid, f"--test-subset={subset}", f"--out={folder}", "--formats=png")
@@ -85,6 +85,11 @@ def main() -> None:
         parts = (RESULTS / page).read_text(encoding="utf-8").split(MARK)
         parts[1::2] = [f"\n\n{part}\n\n" for part in made]
         (RESULTS / page).write_text(MARK.join(parts), encoding="utf-8")
+
+
+def with_classes() -> list[str]:
+    """The grid of several classes, if it has been run."""
+    return ["classes"] * (RESULTS / "runs" / "classes.parquet").exists()
 
 
 def add_all_pairs(limited: RunStore) -> None:
@@ -265,7 +270,7 @@ def pairlearn(*words: str) -> str:
 
 def markdown(grid: str) -> str:
     """The tables of both test subsets; of the siblings, which one page shows, of the fair one."""
-    if grid == "siblings":
+    if grid in ("siblings", "classes"):
         return bench("table", grid)
     title = f"# {grid.capitalize()}: {GRIDS[grid].description}"
     bold = BOLD.format(of="a column at one class prior" if grid == "accuracy" else "a row")

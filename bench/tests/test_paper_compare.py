@@ -14,11 +14,10 @@ from pairlearn_bench import (
     get_grid,
     headline_counts,
     published_accuracy,
-    published_datasets,
     published_robustness,
     summarize,
 )
-from pairlearn_bench.cells import PUBLISHED, Cell
+from pairlearn_bench.cells import PUBLISHED, Cell, _rows
 from pairlearn_bench.data import SPECS
 from pairlearn_bench.runs import METHODS
 
@@ -66,11 +65,12 @@ def test_published_robustness_is_whole_and_its_copies_are_flagged() -> None:
 
 
 def test_published_recipes_are_those_of_the_registry() -> None:
-    assert [row["dataset"] for row in published_datasets()] == list(PAPER_DATASETS)
+    recipes = _rows("datasets.csv")
+    assert [row["dataset"] for row in recipes] == list(PAPER_DATASETS)
     names = {name: f"n_{name}" for name in ("train", "test", "pairs", "features", "classes")}
     names |= {name: name for name in ("epochs", "batch_size", "learning_rate", "weight_decay")}
     names |= {"model": "model"}
-    for row in published_datasets():
+    for row in recipes:
         for column, name in names.items():
             value = getattr(SPECS[row["dataset"]], name)
             assert type(value)(row[column]) == value

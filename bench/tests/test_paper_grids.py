@@ -174,7 +174,7 @@ def test_published_images_are_for_colour_sets(monkeypatch: pytest.MonkeyPatch) -
     records = [Record(run, {"paper": 0.5}) for run in (*runs, replace(runs[0], images="proper"))]
     found = choice.records(GRIDS["accuracy"], records)
     assert found == [record for record in records if record.run.images == "published"]
-    with pytest.raises(ValueError, match="chosen: letter"):
+    with pytest.raises(ValueError, match="colour images: letter"):
         replace(choice, datasets=("letter",)).of(GRIDS["accuracy"])
 
     spec = replace(SPECS["cifar10"], shape=(8, 8, 3), n_train=24, n_test=8, digest=None)

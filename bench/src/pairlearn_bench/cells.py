@@ -70,12 +70,6 @@ def published_robustness() -> tuple[PublishedCell, ...]:
     return _published("robustness.csv")
 
 
-@cache
-def published_datasets() -> tuple[dict[str, str], ...]:
-    """The printed table of data sets and training recipes."""
-    return tuple(_rows("datasets.csv"))
-
-
 PUBLISHED: dict[str, Callable[[], tuple[PublishedCell, ...]]] = {
     "accuracy": published_accuracy,
     "robustness": published_robustness,
@@ -272,8 +266,8 @@ def match(cells: Iterable[Cell], published: Iterable[PublishedCell]) -> dict[Cel
     return {cell: p for p in published for cell in ours.get((condition_of(p), p.method), ())}
 
 
+# Fields of a run that commands choose by an option of that name.
 OPTIONS = ("epochs", "model", "annotator", "images")
-"""Fields of a run that commands choose by an option of that name."""
 
 
 def index_cells(cells: Iterable[Cell], key: Callable[[Cell], Hashable]) -> dict[Any, Cell]:

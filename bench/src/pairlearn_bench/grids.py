@@ -279,9 +279,7 @@ class Selection:
         chosen = grid.select(**vars(self))
         shapes = {name: get_spec(name).shape for name in chosen.datasets}
         if self.images == "published" and all(len(shape) < 3 for shape in shapes.values()):
-            raise ValueError(
-                f"images='published' is for colour images; chosen: {', '.join(shapes)}"
-            )
+            raise ValueError(f"images='published' is for colour images: {', '.join(shapes)}")
         without = [name for name, shape in shapes.items() if len(shape) == 1]
         if self.model in CONVOLUTIONAL and without:
             others = ", ".join(PERCEPTRONS)

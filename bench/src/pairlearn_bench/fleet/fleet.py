@@ -267,8 +267,6 @@ class Fleet:
     def accuracy(self) -> dict[str, Floats]:
         """Accuracies (G, M) on the named subsets of the groups' test sets."""
         tests = [group.test for group in self.groups if group.test is not None]
-        if len(tests) < len(self.groups):
-            raise ValueError("accuracy needs a test set in every group")
         logits = self.logits(np.stack([test.rows for test in tests])).cpu().numpy()
         accuracy: dict[str, Floats] = {}
         for g, (test, size) in enumerate(zip(tests, self.sizes, strict=True)):
