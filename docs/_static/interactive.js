@@ -1,5 +1,5 @@
 "use strict";
-/* The two demonstrations of the page "Try it in the browser": plain JavaScript, no server.
+/* The three demonstrations of the page "Try it in the browser": plain JavaScript, no server.
    The formulas are those of pairlearn.labels and of the pair likelihood; a test compares them. */
 
 const SVG = "http://www.w3.org/2000/svg";
@@ -93,6 +93,79 @@ function startPlane(box) {
     event.stopPropagation();  // the theme turns pages with the arrow keys
     move(s + step[event.key][0], c + step[event.key][1]);
   });
+  update();
+}
+
+/* --- the same two answers as geometry ------------------------------------------------------- */
+
+/* Two items as points (r, 1 − r): s is the inner product of both, c their distance along the axis. */
+function startGeometry(box) {
+  const svg = box.querySelector("svg");
+  const output = box.querySelector(".output");
+  const x = (r) => 110 + 200 * r;
+  const y = (r) => 220 - 200 * r;
+  draw(svg, "path", { d: `M${x(0)},${y(1)}V${y(0)}H${x(1)}`, class: "axis" });
+  draw(svg, "path", { d: `M${x(1)},${y(0)}L${x(0)},${y(1)}`, class: "axis" });
+  draw(svg, "text", { x: x(0.5), y: 255, class: "tick" }, "chance of positive");
+  draw(svg, "text", { x: x(0), y: 14, class: "tick" }, "chance of negative");
+  for (const value of [0, 1]) {
+    draw(svg, "text", { x: x(value), y: 238, class: "tick" }, `${value}`);
+    draw(svg, "text", { x: x(0) - 12, y: y(value) + 4, class: "tick" }, `${value}`);
+  }
+  const across = draw(svg, "path", { class: "across" });
+  const items = [["left", 0.25], ["right", 0.7]].map(([name, r]) => ({
+    name,
+    r,
+    arrow: draw(svg, "path", { class: "arrow" }),
+    point: draw(svg, "circle", { r: 9, class: "handle", tabindex: 0, role: "slider",
+      "aria-label": `chance that the ${name} item is positive`, "aria-valuemin": 0, "aria-valuemax": 1 }),
+    title: draw(svg, "text", { class: "name" }, name),
+  }));
+  let moved = items[0];
+
+  function update() {
+    for (const { r, arrow, point, title } of items) {
+      arrow.setAttribute("d", `M${x(0)},${y(0)}L${x(r)},${y(1 - r)}`);
+      point.setAttribute("cx", x(r));
+      point.setAttribute("cy", y(1 - r));
+      point.setAttribute("aria-valuenow", r.toFixed(2));
+      title.setAttribute("x", x(r) + 14);
+      title.setAttribute("y", y(1 - r) - 8);
+    }
+    const [r, t] = items.map((item) => item.r);
+    across.setAttribute("d", `M${x(r)},${y(1 - r)}V${y(0)}H${x(t)}V${y(1 - t)}`);
+    const [s, c] = [r * t + (1 - r) * (1 - t), t - r];
+    output.innerHTML = `<p>s = ${show(r)}·${show(t)} + ${show(1 - r)}·${show(1 - t)} =
+      <b data-key="inner">${show(s)}</b>, the inner product</p>
+      <p>c = ${show(t)} − ${show(r)} = <b data-key="along">${show(c)}</b>, along the horizontal axis</p>`;
+  }
+
+  function place(item, r) {
+    item.r = Math.min(1, Math.max(0, r));
+    update();
+  }
+
+  function follow(event) {
+    const at = new DOMPoint(event.clientX, event.clientY).matrixTransform(svg.getScreenCTM().inverse());
+    return ((at.x - 110) / 200 + 1 - (220 - at.y) / 200) / 2;
+  }
+  svg.addEventListener("pointerdown", (event) => {
+    const r = follow(event);
+    moved = items.toSorted((one, other) => Math.abs(one.r - r) - Math.abs(other.r - r))[0];
+    svg.setPointerCapture(event.pointerId);
+    moved.point.focus();
+    place(moved, r);
+  });
+  svg.addEventListener("pointermove", (event) => event.buttons && place(moved, follow(event)));
+  for (const item of items) {
+    item.point.addEventListener("keydown", (event) => {
+      const step = { ArrowUp: -0.05, ArrowLeft: -0.05, ArrowDown: 0.05, ArrowRight: 0.05 }[event.key];
+      if (!step) return;
+      event.preventDefault();
+      event.stopPropagation();  // the theme turns pages with the arrow keys
+      place(item, item.r + step);
+    });
+  }
   update();
 }
 
@@ -240,4 +313,5 @@ function startClicks(box) {
 }
 
 startPlane(document.getElementById("plane"));
+startGeometry(document.getElementById("geometry"));
 startClicks(document.getElementById("clicks"));

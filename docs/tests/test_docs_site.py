@@ -267,6 +267,11 @@ def check_interactive_page(page: Page, folder: Path) -> None:
     page.mouse.move(box["x"] + box["width"] * 0.9, box["y"] + box["height"] * 0.2, steps=3)
     page.mouse.up()
     assert "cannot be so similar" in page.inner_text("#plane .output")
+    page.locator("#geometry .handle >> nth=0").focus()
+    page.keyboard.press("ArrowRight")  # from 0.25 to 0.30, beside 0.70
+    expected = PairLabels.from_posteriors(np.array([0.3]), np.array([0.7]))
+    inner, along = (page.inner_text(f"#geometry [data-key={key}]") for key in ("inner", "along"))
+    assert [float(inner), float(along)] == pytest.approx(expected.to_array()[0].tolist())
     page.click("text=A rather")
     assert "1 pair judged" in page.inner_text("#clicks .output")
     page.click("text=Start again")
