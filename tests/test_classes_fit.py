@@ -15,6 +15,7 @@ from scipy.special import logsumexp
 from typer.testing import CliRunner
 
 from pairlearn import Judgements, PairClassifier, PairLabels
+from pairlearn.annotators import Annotators
 from pairlearn.check import check
 from pairlearn.cli import app
 from pairlearn.estimators.fitted import each_log_odds
@@ -242,6 +243,28 @@ def test_check_names_the_classes() -> None:
     assert "cow, dog" in finding.message
     report = check(statements(["cat", "cow"], "difference").of_classes(NAMES))
     assert "needs-priors" in {finding.code for finding in report.of("error")}
+
+
+def test_annotators_are_learnt_from_statements_about_any_class() -> None:
+    _, r, _ = three(1200)
+    rng = np.random.default_rng(5)
+    ends, labels, k = judged(r)
+    values, who = labels.to_array(), np.arange(len(ends)) % 2
+    guessed = (who == 1) & (rng.random(len(ends)) < 0.4)
+    values[guessed] = np.stack([rng.random(len(ends)), rng.uniform(-1, 1, len(ends))], 1)[guessed]
+    names = np.array(["ann", "bob"])[who]
+    table = Judgements.from_pairs(ends, values, about=NAMES[k], annotator=names).of_classes()
+    same = Judgements.from_columns(ends[:5], {"similarity": np.full(5, 0.5)}, about=[""] * 5)
+    table = Judgements.concatenate([table, same])
+    people = Annotators.learn(table)
+    ann, bob = (people.find(name) for name in ("ann", "bob"))
+    assert ann is not None and bob is not None
+    assert ann.answers == bob.answers == 300
+    assert ann.guesses < 0.1 < 0.25 < bob.guesses < 0.5
+    corrected = people.correct(table)
+    assert corrected.sets.tolist() == table.sets.tolist()
+    assert corrected.classes == table.classes
+    assert corrected.weight[:600][who == 1].mean() < corrected.weight[:600][who == 0].mean() - 0.1
 
 
 # ---- accuracy ----------------------------------------------------------------------------------
