@@ -18,6 +18,7 @@ from pairlearn import Judgements, PairClassifier, PairLabels
 from pairlearn.annotators import Annotators
 from pairlearn.check import check
 from pairlearn.cli import app
+from pairlearn.estimators.completion import ClassTargets
 from pairlearn.estimators.fitted import each_log_odds
 from pairlearn.estimators.orientation import ClassesWarning
 from pairlearn.evaluation.classes import estimate_class_accuracy
@@ -186,13 +187,39 @@ def test_what_three_classes_do_not_take(parameters: dict[str, Any], message: str
         fitted(**parameters).fit(x[ends], labels, about=NAMES[k])
 
 
-def test_scikit_learn_classifiers_are_refused() -> None:
+@pytest.mark.parametrize("said", ["classes", "labels and same"])
+def test_scikit_learn_classifiers_learn_three_classes(said: str) -> None:
     from sklearn.linear_model import LogisticRegression
 
-    x, r, _ = three(100)
+    x, r, _ = three(800)
     ends, labels, k = judged(r)
-    with pytest.raises(ValueError, match="scikit-learn classifiers learn two"):
-        PairClassifier(model=LogisticRegression()).fit(x[ends], labels, about=NAMES[k])
+    table = Judgements.from_pairs(ends, labels, about=NAMES[k])
+    if said == "labels and same":
+        same = {"similarity": (r[ends[:, 0]] * r[ends[:, 1]]).sum(1)}
+        known = Judgements.about_items(
+            "label", np.arange(30), np.ones(30), about=NAMES[r[:30].argmax(1)]
+        )
+        table = Judgements.concatenate(
+            [Judgements.from_columns(ends, same, about=[""] * len(ends)), known]
+        )
+    model = PairClassifier(model=LogisticRegression(), random_state=0).fit(x, table)
+    fresh, chances, _ = three(1000, seed=9)
+    best = chances.argmax(1)
+    assert (model.predict(fresh) == NAMES[best]).mean() > 0.93
+    assert np.abs(model.predict_proba(fresh) - chances).mean() < 0.06
+
+
+def test_completed_targets_agree_with_what_is_known() -> None:
+    # Of posteriors that the statements are true of, completion is their mean: it changes nothing.
+    _, r, _ = three(40)
+    ends, labels, k = judged(r)
+    table = Judgements.from_pairs(ends, labels, about=NAMES[k])
+    same = {"similarity": (r[ends[:, 0]] * r[ends[:, 1]]).sum(1)}
+    whole = Judgements.from_columns(ends, same, about=[""] * len(ends))
+    targets = ClassTargets(Judgements.concatenate([table, whole]).of_classes(NAMES))
+    _, completed = targets.complete(r[targets.items])
+    assert completed == pytest.approx(r[targets.items][targets.rows.ends.T], abs=1e-5)
+    assert targets.risk(r[targets.items]) == pytest.approx(0, abs=1e-9)
 
 
 def test_log_odds_of_each_class() -> None:
@@ -261,7 +288,7 @@ def test_annotators_are_learnt_from_statements_about_any_class() -> None:
     assert ann is not None and bob is not None
     assert ann.answers == bob.answers == 300
     assert ann.guesses < 0.1 < 0.25 < bob.guesses < 0.5
-    corrected = people.correct(table)
+    corrected = people.correct(table).judged
     assert corrected.sets.tolist() == table.sets.tolist()
     assert corrected.classes == table.classes
     assert corrected.weight[:600][who == 1].mean() < corrected.weight[:600][who == 0].mean() - 0.1

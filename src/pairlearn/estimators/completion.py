@@ -6,6 +6,10 @@ from the judgements, completed by the classifier's own posteriors (see `Kind.com
 The first targets are the dissimilar outcomes alone, a and b, which show both classes equally often,
 so the first posteriors are moved from even odds to the prior that the outcomes imply.
 
+With K classes every item is in the training set once for each class, with the completed posteriors
+as weights: a statement about a set S changes the posteriors of the classes in S, and of the others,
+by one factor each. The first targets are those of equal posteriors.
+
 Flexible classifiers repeat the targets they were fitted to, so posteriors are out of fold. The
 rounds end when their divergence from the judgements no longer falls; the best round is kept.
 Labels outside the feasible region are first moved to the nearest point in it, since sample weights
@@ -15,7 +19,7 @@ must not be negative.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -31,12 +35,13 @@ from pairlearn.estimators.orientation import (
     solve_shift,
 )
 from pairlearn.judgements import Judgements
+from pairlearn.judgements.identification import needs_priors
 from pairlearn.judgements.kinds import kind
-from pairlearn.judgements.kinds.base import TINY
+from pairlearn.judgements.kinds.base import TINY, divergence
 from pairlearn.randomness import permutation, stream
 
 Weights = Floats
-"""Weights (2, m) of class + and class − for every item."""
+"""Weights (2, m) of class + and class − for every item, or (K, m) of K classes."""
 
 PATIENCE = 2
 SMALL = 1e-3
@@ -49,7 +54,8 @@ class CompletionRound:
     """Record of one round; round 0 starts from the dissimilar outcomes.
 
     `risk` is the out-of-fold divergence of the posteriors from the judgements, `change` the
-    mean absolute change of the targets (NaN in rounds 0 and 1), `prior` the mean posterior.
+    mean absolute change of the targets (NaN in rounds 0 and 1), `prior` the mean posterior of the
+    last class.
     """
 
     number: int
@@ -95,7 +101,8 @@ def complete_and_fit(
     Returns
     -------
     classifier, history
-        The fitted clone, with classes 0 and 1, and a `CompletionRound` for each round.
+        The fitted clone, with classes 0 and 1, or 0 to K − 1, and a `CompletionRound` for each
+        round.
 
     Examples
     --------
@@ -111,6 +118,8 @@ def complete_and_fit(
     array([0, 1])
     """
     x = np.asarray(features)
+    if rows.classes is not None:
+        return _fit_classes(classifier, x, rows, rounds, tolerance, folds, random_state)
     known = rows[rows.known]
     targets = Targets(rows[~(rows.known | rows.says_nothing)].doubled())
     fitter = _Fitter(
@@ -133,8 +142,37 @@ def complete_and_fit(
     return fitter.fit(weights, np.arange(len(targets.items))), history
 
 
+def _fit_classes(
+    classifier: Any,
+    x: Any,
+    rows: Judgements,
+    rounds: int,
+    tolerance: float,
+    folds: int,
+    random_state: int | None,
+) -> tuple[Any, list[CompletionRound]]:
+    """Fit to statements about K classes, which are known but for what no statement tells apart."""
+    if needs_priors(rows) or not rows.members().any():
+        raise ValueError(
+            "a scikit-learn classifier of several classes takes similarities or labels that name "
+            "each class: give some, or choose a network"
+        )
+    targets = ClassTargets(rows[~rows.says_nothing].doubled())
+    prepared, known = _prepared(classifier, random_state), Judgements.about_items("label", [], [])
+    fitter = _Fitter(prepared, x[targets.items], x[:0], known)
+    count = len(rows.classes or ())
+    start = targets.complete(np.full((len(targets.items), count), 1 / count))[0]
+    fold = _folds(start, folds, random_state or 0)
+
+    def posteriors(weights: Weights, number: int) -> Floats:
+        return fitter.posteriors(weights, fold)
+
+    weights, history = _rounds(targets, start, posteriors, rounds, tolerance)
+    return fitter.fit(weights, np.arange(len(targets.items))), history
+
+
 def _rounds(
-    statements: Targets,
+    statements: Targets | ClassTargets,
     start: Weights,
     posteriors: Callable[[Weights, int], Floats],
     rounds: int,
@@ -147,7 +185,7 @@ def _rounds(
     for number in range(rounds + 1):
         p = posteriors(weights, number)
         risk = statements.risk(p)
-        mean = float(np.average(p, weights=statements.occurrences))
+        mean = float(np.average(p.T[-1] if p.ndim > 1 else p, weights=statements.occurrences))
         history.append(CompletionRound(number, risk, change, mean))
         # The start shows the classes at even odds, so it is never the best round.
         if number > 0:
@@ -207,6 +245,12 @@ class Targets:
         targets = np.concatenate([np.concatenate([left, right]) for _, left, right in completed])
         return np.stack([positive, negative]), targets
 
+    def predicted(self, posterior: Floats) -> Floats:
+        """The posteriors of all ends, in the order of their targets."""
+        return np.concatenate(
+            [np.concatenate(self.ends(part, posterior)) for _, part in self.parts]
+        )
+
     def risk(self, posterior: Floats) -> float:
         """Weighted mean divergence of posteriors from the judgements, 0 where they agree."""
         total = sum(
@@ -238,6 +282,73 @@ class Targets:
         return posterior[part.ends[:, 0]], posterior[part.ends[:, 1]]
 
 
+class ClassTargets:
+    """Statements about K classes, and the completed posteriors (K,) of both ends."""
+
+    def __init__(self, rows: Judgements) -> None:
+        self.items, ends = np.unique(rows.ends, return_inverse=True)
+        values = rows.values.copy()
+        asked = rows.soft & (rows.sets != "")
+        if asked.any():
+            nearest = rows[asked].labels().project().to_array()
+            values[asked] = np.where(np.isnan(nearest), values[asked], nearest)
+        self.rows = replace(rows, ends=ends.reshape(-1, 2), values=values, ids=None)
+        self.members = self.rows.members()
+        self.parts = [(kind(name), np.flatnonzero(rows.of(name))) for name in rows.kinds()]
+        ones = np.ones((2, len(rows), 1))
+        self.occurrences = self.per_item(ones)[0]
+
+    def per_item(self, values: Floats) -> Floats:
+        """Weighted sums (K, m) over the statements of each item, of values (2, n, K) of ends."""
+        sums = np.zeros((len(self.items), values.shape[-1]))
+        for ends, part in zip(self.rows.ends.T, values, strict=True):
+            np.add.at(sums, ends, self.rows.weight[:, None] * part)
+        return sums.T
+
+    def complete(self, posteriors: Floats) -> tuple[Weights, Floats]:
+        """Weights (K, m) of all classes for every item, and the targets (2, n, K) of all ends."""
+        p, targets = posteriors[self.rows.ends.T].clip(TINY), []
+        inside = (p * self.members).sum(-1).clip(TINY, 1 - TINY)
+        for end, other in ((0, 1), (1, 0)):
+            share = inside[end].copy()
+            for statement, at in self.parts:
+                u, v = self.rows.values[at].T
+                share[at] = statement.complete(*inside[:, at], u, v)[end]
+            factor = np.where(
+                self.members,
+                (share / inside[end])[:, None],
+                ((1 - share) / (1 - inside[end]))[:, None],
+            )
+            whole = ~self.members.any(1)
+            q, s = p[other][whole], self.rows.u[whole, None]
+            same = (p[end][whole] * q).sum(1, keepdims=True)
+            factor[whole] = s * q / same + (1 - s) * (1 - q) / (1 - same)
+            targets.append(p[end] * factor)
+        both = np.stack(targets)
+        return self.per_item(both), both
+
+    def predicted(self, posteriors: Floats) -> Floats:
+        """The posteriors (2, n, K) of all ends."""
+        return posteriors[self.rows.ends.T]
+
+    def risk(self, posteriors: Floats) -> float:
+        """Weighted mean divergence of posteriors from the statements, 0 where they agree."""
+        p = posteriors[self.rows.ends.T].clip(TINY)
+        inside = (p * self.members).sum(-1).clip(TINY, 1 - TINY)
+        each = np.empty(len(self.rows))
+        for statement, at in self.parts:
+            each[at] = statement.divergence(*inside[:, at], *self.rows.values[at].T)
+        whole = ~self.members.any(1)
+        s, same = self.rows.u[whole], p.prod(0).sum(1)[whole]
+        each[whole] = divergence(s, same) + divergence(1 - s, 1 - same)
+        return float(np.average(each, weights=self.rows.weight))
+
+
+def targets_of(rows: Judgements) -> Targets | ClassTargets:
+    """The targets of statements about pairs, of two classes or of several."""
+    return Targets(rows) if rows.classes is None else ClassTargets(rows)
+
+
 class _Fitter:
     """Fits clones of a classifier to weights of the two classes of every item.
 
@@ -253,21 +364,22 @@ class _Fitter:
         self.count = len(known)
 
     def posteriors(self, weights: Weights, fold: Indices) -> Floats:
-        """P(+) of every item, by a fit without the item's own fold."""
-        p = np.empty(len(self.x))
+        """P(+) of every item, or those (m, K) of K classes, by a fit without the item's fold."""
+        p = np.zeros((len(self.x), len(weights)))
         for number in range(fold.max() + 1):
             inside = fold == number
             model = self.fit(weights, np.flatnonzero(~inside | inside.all()))
-            p[inside] = model.predict_proba(self.x[inside])[:, list(model.classes_).index(1)]
-        return np.clip(p, TINY, 1 - TINY)
+            p[np.ix_(inside, model.classes_)] = model.predict_proba(self.x[inside])
+        return np.clip(p[:, 1] if len(weights) == 2 else p, TINY, 1 - TINY)
 
     def fit(self, weights: Weights, rows: Indices) -> Any:
-        """Fit a clone to these rows, each as class + and as class −, and to the labelled items."""
+        """Fit a clone to these rows, each as every class, and to the labelled items."""
         weights = weights[:, rows]
         kept = weights > SMALL * weights.sum(0)
-        positive, negative = (rows[mask] for mask in kept)
-        x = np.concatenate([self.x[positive], self.x[negative], self.known])
-        y = np.concatenate([np.repeat([1, 0], kept.sum(1)), self.classes])
+        numbers = [1, 0] if len(weights) == 2 else range(len(weights))
+        places, y = [rows[mask] for mask in kept], np.repeat(numbers, kept.sum(1))
+        x = np.concatenate([*(self.x[at] for at in places), self.known])
+        y = np.concatenate([y, self.classes])
         w = np.concatenate([weights[kept], self.known_weight])
         if len(np.unique(y)) < 2:
             raise ValueError(
@@ -275,7 +387,7 @@ class _Fitter:
                 "give more pairs, pairs that differ in class, or a prior inside (0, 1)"
             )
         # Items have mean weight 1, so that a classifier's penalty has its usual strength.
-        w *= (len(np.unique(np.concatenate([positive, negative]))) + self.count) / w.sum()
+        w *= (len(np.unique(np.concatenate(places))) + self.count) / w.sum()
         model = clone(self.classifier)
         return model.fit(x, y, **{_weight_name(model): w})
 
@@ -313,7 +425,7 @@ def _from_even_odds(targets: Targets, p: Floats, prior: float | None) -> Floats:
 
 
 def _folds(start: Weights, folds: int, seed: int) -> Indices:
-    """Fold of every item, stratified by the shares of both classes at the start."""
+    """Fold of every item, stratified by the share of the first class at the start."""
     m = start.shape[1]
     total = start.sum(0)
     share = np.divide(start[0], total, out=np.full(m, 0.5), where=total > 0)

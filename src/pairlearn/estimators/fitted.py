@@ -47,7 +47,10 @@ class Scorer:
     def log_odds(self, prepared: NDArray[np.float32]) -> Floats:
         """Log-odds (m,), or (m, K), of standardised instances in the shape that the model takes."""
         if self.order is not None:
-            assert self.module is not None
+            if self.module is None:
+                p = np.full((len(prepared), len(self.order)), 1e-12)
+                p[:, self.estimator.classes_] += self.estimator.predict_proba(prepared)
+                return each_log_odds(np.log(p))
             return each_log_odds(self.slope * module_logits(self.module, prepared)[:, self.order])
         if self.module is not None:
             z = module_logits(self.module, prepared)

@@ -148,17 +148,13 @@ def train_model(
     log-odds.
     """
     if is_scikit_learn(model):
-        if rows.classes is not None:
-            raise ValueError(
-                f"there are {len(rows.classes)} classes, and scikit-learn classifiers learn two: "
-                "choose a network or model='linear'"
-            )
         estimator, rounds = complete_and_fit(
             model, features, rows,
             prior=orientation.one, majority=orientation.larger, random_state=seed,
         )  # fmt: skip
         history = [asdict(record) for record in rounds]
-        scorer = Scorer(estimator=estimator, history=history, n_iter=len(rounds))
+        order = None if rows.classes is None else tuple(range(len(rows.classes)))
+        scorer = Scorer(estimator=estimator, order=order, history=history, n_iter=len(rounds))
     else:
         packed = rows.packed(seed)
         trained = train_network(

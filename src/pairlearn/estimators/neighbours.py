@@ -14,15 +14,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import sparse
-from scipy.special import expit, logit
+from scipy.special import expit, logit, softmax
 
 from pairlearn.columns import Floats
-from pairlearn.estimators.completion import Targets
+from pairlearn.estimators.completion import SMALL, targets_of
 from pairlearn.estimators.orientation import Orientation
 from pairlearn.estimators.parameters import risk_of
 from pairlearn.estimators.table import Table
 from pairlearn.judgements import Judgements
 from pairlearn.judgements.kinds import kind
+from pairlearn.judgements.sets import join_set
 from pairlearn.randomness import permutation, stream
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def with_unjudged(
     if reads or held:
         unlabelled = held or any(kind(name).implied for name in reads)
         added = Judgements.silent(table.spare) if unlabelled else None
-    elif settings.unjudged == "ignore" or rows.classes:
+    elif settings.unjudged == "ignore":
         added = None
     else:
         added = soft_labels(table, rows, posteriors)
@@ -91,15 +92,15 @@ def soft_labels(table: Table, rows: Judgements, posteriors: Posteriors) -> Judge
     fold = permutation(rng, len(rows)) % FOLDS
     rare = np.bincount(rows.kind)[rows.kind] < 2 * FOLDS
     fold[rare] = FOLDS  # in all trainings
-    average, misfit = np.zeros(len(items)), np.zeros((1 + len(KEPT), len(SHARPER)))
+    shape = (len(items), *([] if rows.classes is None else [len(rows.classes)]))
+    average, misfit = np.zeros(shape), np.zeros((1 + len(KEPT), len(SHARPER)))
     for held in range(FOLDS):
         p = posteriors(rows[fold != held], held)[items]
         average += p / (FOLDS + 1)
         rest, unseen = local[fold != held], local[fold == held]
         propagated = [propagate(graph, rest, p, kept, without=unseen) for kept in KEPT]
         misfit += [
-            [_misfit(unseen, expit(factor * logit(q))) for factor in SHARPER]
-            for q in (p, *propagated)
+            [_misfit(unseen, _sharpened(q, factor)) for factor in SHARPER] for q in (p, *propagated)
         ]
     original, *smoothed = misfit.min(1)
     if original <= min(smoothed):
@@ -107,7 +108,19 @@ def soft_labels(table: Table, rows: Judgements, posteriors: Posteriors) -> Judge
     average += posteriors(rows, FOLDS)[items] / (FOLDS + 1)
     best = propagate(graph, local, average, KEPT[int(np.argmin(smoothed))])[len(judged) :]
     weight = np.full(len(chosen), WEIGHT * rows.weight.sum() / (len(chosen) / 2))
-    return Judgements.about_items("label", chosen, best, weight)
+    if rows.classes is None:
+        return Judgements.about_items("label", chosen, best, weight)
+    place, k = np.nonzero(best > SMALL)
+    sets = np.array([join_set([name]) for name in rows.classes])
+    weight = weight[place] * best[place, k]
+    return Judgements.about_items("label", chosen[place], np.ones(len(k)), weight, about=sets[k])
+
+
+def _sharpened(posterior: Floats, factor: float) -> Floats:
+    """Posteriors with their log-odds multiplied by a factor."""
+    if posterior.ndim == 1:
+        return np.asarray(expit(factor * logit(posterior)))
+    return np.asarray(softmax(factor * np.log(posterior), 1))
 
 
 def neighbour_graph(x: Floats) -> sparse.csr_array:
@@ -134,13 +147,14 @@ def propagate(
     Items of the statements `without` are treated as unjudged.
     """
     hidden = np.empty(0, np.int64) if without is None else without.doubled().ends
-    targets = Targets(rows.doubled())
-    positive, negative = targets.complete(posterior[targets.items])[0]
+    targets = targets_of(rows.doubled())
+    weights = targets.complete(posterior[targets.items])[0]
+    shares = weights / np.maximum(weights.sum(0), 1e-12)
     start, own = posterior.copy(), np.full(len(posterior), kept)
-    start[targets.items] = positive / np.maximum(positive + negative, 1e-12)
+    start[targets.items] = shares[0] if posterior.ndim == 1 else shares.T
     own[targets.items] = 1.0
     start[hidden], own[hidden] = posterior[hidden], kept
-    result = start
+    own, result = own.reshape(-1, *[1] * (posterior.ndim - 1)), start
     for _ in range(ROUNDS):
         result = own * start + (1 - own) * (graph @ result)
     return result
@@ -148,7 +162,6 @@ def propagate(
 
 def _misfit(rows: Judgements, posterior: Floats) -> float:
     """Sum of squared distances of posteriors from their completed targets."""
-    targets = Targets(rows.doubled())
+    targets = targets_of(rows.doubled())
     p = posterior[targets.items]
-    stated = np.concatenate([np.concatenate(targets.ends(part, p)) for _, part in targets.parts])
-    return float(((targets.complete(p)[1] - stated) ** 2).sum())
+    return float(((targets.complete(p)[1] - targets.predicted(p)) ** 2).sum())
