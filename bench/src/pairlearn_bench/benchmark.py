@@ -34,7 +34,7 @@ from pairlearn_bench.statements import LIKELIHOODS, make_statements, positive_sh
 
 Result = tuple[Run, dict[str, float]]
 AnnotatorKey = tuple[int, float | None]  # seed, and class prior if not the natural one
-Posteriors = dict[AnnotatorKey, NDArray[np.float32]]
+Posteriors = dict[AnnotatorKey, NDArray[np.floating[Any]]]
 RESNETS = {"resnet34": 1, "resnet32": 20, "resnet8": 20}
 """Residual networks that train together on a GPU: a ResNet-34 alone is bound by arithmetic."""
 PlannedFleet = list[list[Run]]  # groups of runs on the same pairs
@@ -148,7 +148,7 @@ class Benchmark:
         train, test = self.rows(first.seed)
         classes = self._classes(first, annotators)
         positive, posterior = classes[train], self._posterior(first, annotators)
-        ends = sample_pairs(positive, first.n_training_pairs, first.prior, first.seed)
+        ends = sample_pairs(positive, first.n_training_pairs, first.pair_prior, first.seed)
         pairs, test_set = train[ends], self._test_set(test, first, classes)
         members = []
         if statements is None:
@@ -164,8 +164,8 @@ class Benchmark:
         rows = make_statements(statements, pairs, posterior, first.seed)
         for run in runs:
             risk, read = bind_risk(risk_of(run.method, run.estimator_prior), rows)
-            alone = risk.kinds or run.method in RIVALS
-            share = None if alone else positive_share(rows, run.estimator_prior)
+            alone, prior = risk.kinds or run.method in RIVALS, run.estimator_prior
+            share = None if alone or prior is None else positive_share(rows, prior)
             guided = not alone and share is None  # as in `fit`
             members.append(self._member(run, risk, read.values, share, rows if guided else None))
         kinds = read.kinds()
@@ -181,15 +181,15 @@ class Benchmark:
             prior = guiding_prior(np.asarray(self.features), guide, run.seed)
         return Member(risk, labels, run.learning_rate, run.weight_decay, run.seed, held, prior)
 
-    def _posterior(self, run: Run, annotators: Posteriors) -> NDArray[np.float32]:
+    def _posterior(self, run: Run, annotators: Posteriors) -> NDArray[np.floating[Any]]:
         """The annotator's posteriors of all instances; drawn classes have the pairs' prior."""
         posterior = annotators[annotator_of(run)]
         if run.annotator != "drawn":
             return posterior
         natural = float(posterior[self.rows(run.seed)[0]].mean())
-        odds = run.prior / natural * (1 - natural) / (1 - run.prior)
+        odds = run.pair_prior / natural * (1 - natural) / (1 - run.pair_prior)
         positive = odds * posterior
-        shifted: NDArray[np.float32] = np.clip(positive / (positive + 1 - posterior), 0, 1)
+        shifted: NDArray[np.floating[Any]] = np.clip(positive / (positive + 1 - posterior), 0, 1)
         return shifted
 
     def _classes(self, run: Run, annotators: Posteriors) -> Mask:
@@ -204,9 +204,9 @@ class Benchmark:
         # Only the image sets were truncated in class order; the others were shuffled before.
         in_order = classes if self.dataset.spec.official_split else None
         subsets = {
-            "paper": subset_at_prior(positive, run.prior, "paper", classes=in_order),
+            "paper": subset_at_prior(positive, run.pair_prior, "paper", classes=in_order),
             "stratified": subset_at_prior(
-                positive, run.prior, "stratified", classes=classes, seed=run.seed
+                positive, run.pair_prior, "stratified", classes=classes, seed=run.seed
             ),
         }
         shifted = {f"{name}_shifted": rows for name, rows in subsets.items()}
@@ -220,7 +220,7 @@ class Benchmark:
             return 0.0
         train, _ = self.rows(run.seed)
         natural = self.positive[train].mean()
-        return math.log(run.prior / (1 - run.prior)) - math.log(natural / (1 - natural))
+        return math.log(run.pair_prior / (1 - run.pair_prior)) - math.log(natural / (1 - natural))
 
 
 def free_memory() -> None:

@@ -144,7 +144,8 @@ class _Asked:
     def drawn(self, items: Indices) -> Indices:
         """Classes of items, drawn from the posteriors."""
         draws = uniform(stream(self.run.seed, "drawn"), len(items))
-        return (draws[:, None] > self.posterior[items].cumsum(1)[:, :-1]).sum(1)
+        k: Indices = (draws[:, None] > self.posterior[items].cumsum(1)[:, :-1]).sum(1)
+        return k
 
     def confidences(self, items: Indices) -> Judgements:
         """The posteriors of items: each class as a label with its probability as the weight."""
@@ -154,7 +155,7 @@ class _Asked:
 
     def about(self, k: Indices, q: Floats) -> Judgements:
         """Answers about one class of each pair, which was asked about with probability q."""
-        ends = self.posterior[self.pairs, k[:, None]]
+        ends: Floats = self.posterior[self.pairs, k[:, None]]
         if self.hard:
             draws = uniform(stream(self.run.seed, "answers"), ends.size)
             ends = (draws.reshape(ends.shape) < ends).astype(np.float64)

@@ -293,6 +293,12 @@ class Run:
             )
 
     @property
+    def pair_prior(self) -> float:
+        """The class prior of the pairs, which every run of two classes has."""
+        assert self.prior is not None
+        return self.prior
+
+    @property
     def estimator_prior(self) -> float | None:
         """The prior given to the estimator, ε π₊."""
         # Without rounding, 1.1·0.2 would differ from 0.22 in the last bit.

@@ -236,24 +236,26 @@ def aligned(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(map(line, [header, ["-" * width for width in widths], *rows]))
 
 
-_IN_LATEX = {
-    "π": r"$\pi$",
-    "₊": "$_+$",
-    "ε": r"$\varepsilon$",
-    "σ": r"$\sigma$",
-    "γ": r"$\gamma$",
-    "λ": r"$\lambda$",
-    "²": "$^2$",
-    "±": r"$\pm$",
-    "·": r"$\cdot$",
-    "−": "$-$",
-    "–": "--",
-    LEVEL_MARK: r"$^\dagger$",
-    "%": r"\%",
-    "&": r"\&",
-    "_": r"\_",
-    "#": r"\#",
-}
+_IN_LATEX = str.maketrans(
+    {
+        "π": r"$\pi$",
+        "₊": "$_+$",
+        "ε": r"$\varepsilon$",
+        "σ": r"$\sigma$",
+        "γ": r"$\gamma$",
+        "λ": r"$\lambda$",
+        "²": "$^2$",
+        "±": r"$\pm$",
+        "·": r"$\cdot$",
+        "−": "$-$",
+        "–": "--",
+        LEVEL_MARK: r"$^\dagger$",
+        "%": r"\%",
+        "&": r"\&",
+        "_": r"\_",
+        "#": r"\#",
+    }
+)
 
 
 def to_latex(table: Table) -> str:
@@ -273,7 +275,7 @@ def to_latex(table: Table) -> str:
     """
 
     def written(text: str) -> str:
-        text = text.translate(str.maketrans(_IN_LATEX))
+        text = text.translate(_IN_LATEX)
         return re.sub(r"\*\*(.*?)\*\*", r"\\textbf{\1}", text)
 
     header, *body = (rf"{' & '.join(map(written, row))} \\" for row in [table.header, *table.rows])

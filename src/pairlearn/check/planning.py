@@ -112,12 +112,14 @@ def plan(
     check_confidence(confidence)
     model = _model(accuracy, prior, strength, errors)
     labels = _trials(half_width, accuracy, confidence)
-    rng, sizes = stream(seed, "plan"), []
-    for reading in ("informed", "independent"):
+    rng = stream(seed, "plan")
+
+    def pairs(reading: str) -> int:
         estimate = estimate_accuracy(*_simulate(model, reading, rng), confidence=confidence)
         part: Estimate = getattr(estimate, reading)
         worth = _trials((part.high - part.low) / 2, part.value, confidence) / TABLE
-        sizes.append(max(math.ceil(labels / worth), LEAST_PAIRS))
+        return max(math.ceil(labels / worth), LEAST_PAIRS)
+
     assumptions = {
         "accuracy": accuracy,
         "prior": prior,
@@ -126,7 +128,14 @@ def plan(
         "errors": errors,
         "seed": seed,
     }
-    return PairPlan(math.ceil(labels), *sizes, half_width, confidence, assumptions)
+    return PairPlan(
+        labels=math.ceil(labels),
+        pairs=pairs("informed"),
+        pairs_independent=pairs("independent"),
+        half_width=half_width,
+        confidence=confidence,
+        assumptions=assumptions,
+    )
 
 
 def _trials(half_width: float, value: float, confidence: float) -> float:

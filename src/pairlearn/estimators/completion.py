@@ -312,8 +312,8 @@ class ClassTargets:
         for end, other in ((0, 1), (1, 0)):
             share = inside[end].copy()
             for statement, at in self.parts:
-                u, v = self.rows.values[at].T
-                share[at] = statement.complete(*inside[:, at], u, v)[end]
+                (left, right), (u, v) = inside[:, at], self.rows.values[at].T
+                share[at] = statement.complete(left, right, u, v)[end]
             factor = np.where(
                 self.members,
                 (share / inside[end])[:, None],

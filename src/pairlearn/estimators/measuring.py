@@ -303,7 +303,7 @@ def _unseen(
         return new, log_odds_of, doubt_of_seen(new)
     fitted = classifier.fitted_
     places = places_of(fitted.held_items, items.features, items.ids)
-    held = (places[ends] >= 0).all(1)
+    held = np.all(places[ends] >= 0, axis=1)
     if held.sum() < 2:
         raise ValueError(_nothing_new(classifier, files[1], new))
     note = (

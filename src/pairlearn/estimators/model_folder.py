@@ -174,14 +174,14 @@ def save_model(fitted: Fitted, path: str | Path, *, overwrite: bool = False) -> 
                 f"{type(tensor).__name__}, and a model folder keeps tensors only"
             )
         tensors[f"network.{place}"] = tensor
-    columns, names = fitted.encoder, fitted.feature_names_in
+    columns, features = fitted.encoder, fitted.feature_names_in
     model = Model(
         parameters=_parameters(fitted.parameters),
         instances=Instances(
             shape=[*fitted.instance_shape],
             flat=fitted.flat,
             classes=fitted.classes.tolist(),
-            names=None if names is None else names.tolist(),
+            names=None if features is None else features.tolist(),
             columns=None if columns is None else [_section(Column, c) for c in columns.columns],
         ),
         network=_describe(fitted.module),

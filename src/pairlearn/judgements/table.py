@@ -193,17 +193,17 @@ class Judgements:
             for number in sorted(codes, key=lambda code: len(KINDS[code].columns)):
                 columns = KINDS[number].columns
                 if numbers.keys() >= {*KINDS[number].named}:
-                    rows = np.logical_and.reduce([~np.isnan(numbers[c.name]) for c in columns])
-                    kinds[rows, place] = number
+                    given = np.logical_and.reduce([~np.isnan(numbers[c.name]) for c in columns])
+                    kinds[given, place] = number
                     for column in columns:
-                        values[rows, place, column.place] = numbers[column.name][rows]
+                        values[given, place, column.place] = numbers[column.name][given]
             check_ends(ends, kinds[:, place])
-        row, place = np.nonzero(kinds >= 0)
+        at, which = np.nonzero(kinds >= 0)
         weight, annotator, about, q = (
-            None if column is None else column[row] for column in (weight, annotator, about, q)
+            None if cells is None else cells[at] for cells in (weight, annotator, about, q)
         )
-        kinds, values = kinds[row, place], values[row, place]
-        table = cls(ends[row], kinds, values, weight, annotator, ids, about, q)
+        kinds, values = kinds[at, which], values[at, which]
+        table = cls(ends[at], kinds, values, weight, annotator, ids, about, q)
         for name in table.kinds():
             rows = table.of(name)
             for message in kind(name).mistakes(table.ends[rows], *table.values[rows].T):
@@ -641,14 +641,13 @@ class Judgements:
         """The columns of a file, NaN or masked where a cell is empty."""
         row = self.file_rows()
         firsts = np.flatnonzero(np.diff(row, prepend=-1))
-        right = self._ids()[self.ends[:, 1]]
+        right: NDArray[Any] = self._ids()[self.ends[:, 1]]
         if self.single.any():
             right = np.ma.masked_where(self.single, right)
         columns: dict[str, NDArray[Any]] = {"left": self.left[firsts], "right": right[firsts]}
         for name, column in known_columns().items():
-            if (filled := self._of_kinds(lambda kind, name=name: name in kind.named)).any() or (
-                not len(self) and name == "similarity"
-            ):
+            filled = self.of(*(kind.name for kind in KINDS if name in kind.named))
+            if filled.any() or (not len(self) and name == "similarity"):
                 columns[name] = np.full(len(firsts), np.nan)
                 columns[name][row[filled]] = self.values[filled, column.place]
         if (self.weight != 1).any():
