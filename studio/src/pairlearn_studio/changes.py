@@ -316,7 +316,7 @@ class Changes(Queries):
         self.assign_new(project)
 
     def ask_about(self, chosen: Mapping[int, tuple[str, float]]) -> None:
-        """Ask about other sets where nobody has answered or sees the pair yet."""
+        """Ask about other sets for pairs that have no answer and are on no screen."""
         seen = {pair for _, pair in self.rows(_KEPT)}
         self.connection.executemany(
             "UPDATE pair SET about = ?, q = ? WHERE id = ? AND origin = 'plan' AND about <> ''",
