@@ -11,8 +11,8 @@ import pytest
 
 from model_folders import answer, plain, run
 from pairlearn import Judgements, PairClassifier
+from pairlearn.estimators.fit_input import Table, with_groups
 from pairlearn.estimators.measuring import FitCheckpoints, Measured, fit_and_measure
-from pairlearn.estimators.table import Table, with_groups
 from pairlearn.io import write_items, write_pairs
 from pairlearn.judgements import kinds
 from pairlearn.simulation import simulate

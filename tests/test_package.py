@@ -62,6 +62,15 @@ def test_py_typed_is_there() -> None:
     assert (SOURCE / "py.typed").exists()
 
 
+def test_no_two_modules_have_one_name() -> None:
+    paths = [path for path in SOURCE.rglob("*.py") if not path.stem.startswith("_")]
+    names = [path.stem for path in paths]
+    names += [path.name for path in SOURCE.rglob("*") if (path / "__init__.py").exists()]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    assert len(names) > 50
+    assert not twice
+
+
 def imported(path: Path) -> set[str]:
     """The top-level packages that a file imports."""
     nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))

@@ -13,8 +13,8 @@ from sklearn.model_selection import KFold, cross_val_score
 from model_folders import answer, plain, run
 from pairlearn import Judgements, PairClassifier, PairLabels
 from pairlearn.estimators import ItemKFold, SeenItemsWarning
+from pairlearn.estimators.fit_input import Table
 from pairlearn.estimators.instances import DependentPairsWarning, fingerprints, places_of
-from pairlearn.estimators.table import Table
 from pairlearn.io import ItemTable, read_items, read_pairs, write_items, write_pairs
 from pairlearn.simulation import simulate
 from tables import pair_table

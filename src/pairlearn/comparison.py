@@ -13,10 +13,10 @@ from sklearn.base import clone
 
 from pairlearn.columns import Floats, check_confidence, check_integer
 from pairlearn.estimators.classifier import PairClassifier
+from pairlearn.estimators.fit_input import read_table
 from pairlearn.estimators.orientation import stated_priors
 from pairlearn.estimators.parameters import check_parameters
 from pairlearn.estimators.splits import ItemKFold, item_ends
-from pairlearn.estimators.table import read_table
 from pairlearn.evaluation import evaluate
 from pairlearn.evaluation.classes import rank_classes
 from pairlearn.evaluation.decisions import MethodResult, rank

@@ -261,7 +261,7 @@ def _train(runs: list[Run], store: RunStore, checkpoint_seconds: float, **option
     from pairlearn_bench.execute import execute
 
     finished, start = 0, time.monotonic()
-    told = start
+    logged = start
     folder = store.path.absolute().with_suffix(".checkpoints")
     notes = {
         "device": choose_device(options["device"]).type,
@@ -276,9 +276,9 @@ def _train(runs: list[Run], store: RunStore, checkpoint_seconds: float, **option
             for run, result in results:
                 store.append(run, result, **notes)
                 finished += 1
-                if progress is None and time.monotonic() - told > LOG_SECONDS:
-                    told = time.monotonic()
-                    left = (told - start) / finished * (len(runs) - finished) / 60
+                if progress is None and time.monotonic() - logged > LOG_SECONDS:
+                    logged = time.monotonic()
+                    left = (logged - start) / finished * (len(runs) - finished) / 60
                     text = f"{finished} of {len(runs)} runs finished, about {left:.0f} minutes left"
                     typer.echo(text, err=True)
     if folder.is_dir() and not any(folder.iterdir()):

@@ -229,9 +229,9 @@ def _claims(
     records: Sequence[Record], published: Sequence[PublishedCell]
 ) -> Iterator[tuple[str, Tally]]:
     """Tallies of all claims about comparable runs, also of those without cells."""
-    paper, fair = (summarize(records, subset) for subset in TEST_SUBSETS)
-    yield "siblings", _against_unbiased_risks(fair)
-    yield from _of_classes(fair)
+    paper, stratified = (summarize(records, subset) for subset in TEST_SUBSETS)
+    yield "siblings", _against_unbiased_risks(stratified)
+    yield from _of_classes(stratified)
     evidence = compare_with_published(paper, published).evidence
     for name, group in GROUPS.items():
         margins = [
@@ -247,14 +247,14 @@ def _claims(
     own, labelled = (
         {key: cell.by_seed for key, cell in _best_cells(cells).items()}
         for cells in (
-            (cell for cell in fair if cell.method.risk in PAPER_RISKS),
-            (cell for cell in fair if not cell.method.is_weak),
+            (cell for cell in stratified if cell.method.risk in PAPER_RISKS),
+            (cell for cell in stratified if not cell.method.is_weak),
         )
     )
     for method, prefix in CHALLENGERS.items():
-        on_paper, on_fair = (
+        on_paper, on_strata = (
             _best_cells(cell for cell in cells if cell.config.method == method)
-            for cells in (paper, fair)
+            for cells in (paper, stratified)
         )
         printed = [
             (cell, against_published(cell.values, best[key].mean, best[key].std, PUBLISHED_SEEDS))
@@ -265,7 +265,7 @@ def _claims(
         yield f"{prefix}published", Contest.of(claim, "paper", printed)
         annotators = {
             key: dict(zip(cell.seeds, cell.annotators, strict=True))
-            for key, cell in on_fair.items()
+            for key, cell in on_strata.items()
             if cell.annotators
         }
         for name, rival, theirs in (
@@ -273,7 +273,7 @@ def _claims(
             ("supervised", "supervised training on the same pairs", labelled),
             ("annotator", "the annotator", annotators),
         ):
-            both = [(c, c.by_seed, theirs[key]) for key, c in on_fair.items() if key in theirs]
+            both = [(c, c.by_seed, theirs[key]) for key, c in on_strata.items() if key in theirs]
             yield f"{prefix}{name}", Contest.paired(f"{method} against {rival}", both)
         runs = [
             (f"{describe(r.run)}, seed {r.run.seed}", r.results["stratified"] - 0.5)

@@ -386,12 +386,12 @@ class _Fit:
         variances = np.diag(inverse)[: 3 * people].reshape(people, 3).copy()
         falls = np.minimum(scores.sum(0)[: 3 * people : 3], 0)
         variances[:, 0] = 1 / (1 / variances[:, 0] + falls**2)
-        told = []
+        annotators = []
         for person, (guesses, same, right) in zip(self.people, np.sqrt(variances), strict=True):
             n = max(person.answers, 1)
             share = (person.guesses * n + 0.5) / (n + 1)
             few = np.sqrt(2 * max(n * (1 - person.guesses), 1))
-            told.append(
+            annotators.append(
                 replace(
                     person,
                     guesses_error=float(max(guesses, np.sqrt(share * (1 - share) / n))),
@@ -401,7 +401,7 @@ class _Fit:
                     spread_right_error=float(person.spread_right / few),
                 )
             )
-        return tuple(told)
+        return tuple(annotators)
 
 
 def _sums(at: Indices, rows: Floats, count: int) -> Floats:

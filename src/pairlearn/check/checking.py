@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from pairlearn.annotators import SENTENCES
-from pairlearn.check.annotators import UNRELIABLE, AnnotatorCheck
 from pairlearn.check.checks import CHECKS
+from pairlearn.check.people import UNRELIABLE, AnnotatorCheck
 from pairlearn.check.summary import SEVERITIES, CheckReport, Summary
 from pairlearn.check.view import Majority, TableView
 from pairlearn.columns import check_share

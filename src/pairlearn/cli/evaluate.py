@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pairlearn.cli import options as opt
-from pairlearn.cli.classes import evaluate_classes
 from pairlearn.cli.command import Command, Output, baseline, counted, new_app
+from pairlearn.cli.many_classes import evaluate_classes
 from pairlearn.cli.options import argument, check_new_file, check_positive, option
 from pairlearn.cli.reading import Reading
 

@@ -20,14 +20,14 @@ from pairlearn.cli.command import (
     new_app,
 )
 from pairlearn.cli.options import check_new_model, check_positive, option
-from pairlearn.cli.pairs import by_kind, where
 from pairlearn.cli.reading import Reading, column_choice
+from pairlearn.cli.tables import by_kind, where
 from pairlearn.progress import hidden_bars
 
 if TYPE_CHECKING:
     from pairlearn.estimators import PairClassifier
+    from pairlearn.estimators.fit_input import Table
     from pairlearn.estimators.measuring import FitCheckpoints, Measured
-    from pairlearn.estimators.table import Table
     from pairlearn.io import ItemTable
 
 app = new_app()
@@ -223,7 +223,7 @@ def _read(
 ) -> TrainingData:  # fmt: skip
     """Read everything into memory; errors that `check` finds are raised."""
     from pairlearn.check import CHECKS, check
-    from pairlearn.estimators.table import Table
+    from pairlearn.estimators.fit_input import Table
     from pairlearn.io import read_items
     from pairlearn.io.pairs import read_groups
     from pairlearn.judgements import Judgements

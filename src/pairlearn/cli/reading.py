@@ -94,7 +94,7 @@ class Reading:
 
         The latter are None for two that no statement names.
         """
-        from pairlearn.estimators.table import resolve_classes
+        from pairlearn.estimators.fit_input import resolve_classes
         from pairlearn.io.pairs import named_classes, read_classes, read_labelled
 
         table = self.table(path)  # all values out of range, not the first alone
@@ -117,7 +117,7 @@ class Reading:
         By default the classes are those that are named.
         """
         from pairlearn.check import check
-        from pairlearn.estimators.table import resolve_classes
+        from pairlearn.estimators.fit_input import resolve_classes
 
         with in_file(path):
             table, settled = self.table(path), self.settled(noisy=noisy)

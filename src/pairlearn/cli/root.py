@@ -8,9 +8,9 @@ from typing import Annotated
 import typer
 
 from pairlearn import __version__
-from pairlearn.cli import evaluate, fit, models, pairs, samples
+from pairlearn.cli import evaluate, fit, predict, samples, tables
 from pairlearn.cli.command import new_app
-from pairlearn.cli.plugins import Root
+from pairlearn.cli.distributions import Root
 from pairlearn.plugins import load_plugin
 
 
@@ -42,5 +42,5 @@ def options(
         load_plugin(path)
 
 
-for part in (samples, pairs, fit, evaluate, models):
+for part in (samples, tables, fit, evaluate, predict):
     app.add_typer(part.app)

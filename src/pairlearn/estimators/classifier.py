@@ -8,6 +8,7 @@ from typing import Any, Self
 
 from sklearn.utils import check_random_state
 
+from pairlearn.estimators.fit_input import Table, names_judgements, read_table, with_groups
 from pairlearn.estimators.learning import learn
 from pairlearn.estimators.orientation import Majority
 from pairlearn.estimators.parameters import (
@@ -17,7 +18,6 @@ from pairlearn.estimators.parameters import (
     split_callbacks,
 )
 from pairlearn.estimators.prediction import PairPredictor
-from pairlearn.estimators.table import Table, names_judgements, read_table, with_groups
 from pairlearn.progress import Progress, training_bar
 from pairlearn.risks import Risk
 from pairlearn.training import Checkpoint

@@ -37,7 +37,7 @@ from pairlearn.estimators.orientation import (
 from pairlearn.judgements import Judgements
 from pairlearn.judgements.identification import needs_priors
 from pairlearn.judgements.kinds import kind
-from pairlearn.judgements.kinds.base import TINY, divergence
+from pairlearn.judgements.kinds.statement import TINY, divergence
 from pairlearn.randomness import permutation, stream
 
 Weights = Floats

@@ -16,7 +16,7 @@ from pairlearn.annotators import Annotators
 from pairlearn.columns import Floats, Indices
 from pairlearn.estimators.instances import standardise
 from pairlearn.io.encoder import ItemEncoder
-from pairlearn.judgements.kinds.base import TINY
+from pairlearn.judgements.kinds.statement import TINY
 from pairlearn.judgements.scales import Scale
 from pairlearn.training.trainer import module_logits
 

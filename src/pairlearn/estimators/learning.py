@@ -25,6 +25,7 @@ from pairlearn.annotators import Annotators, findings
 from pairlearn.annotators.answers import numbered
 from pairlearn.columns import Floats
 from pairlearn.estimators.completion import complete_and_fit
+from pairlearn.estimators.fit_input import Table
 from pairlearn.estimators.fitted import Fitted, Scorer
 from pairlearn.estimators.neighbours import with_unjudged
 from pairlearn.estimators.orientation import (
@@ -47,10 +48,9 @@ from pairlearn.estimators.parameters import (
     risk_of,
 )
 from pairlearn.estimators.splits import held_out_rows
-from pairlearn.estimators.table import Table
 from pairlearn.finding import Finding
 from pairlearn.judgements import Judgements
-from pairlearn.judgements.kinds.base import TINY
+from pairlearn.judgements.kinds.statement import TINY
 from pairlearn.training import Checkpoint
 from pairlearn.training.learner import Recipe
 from pairlearn.training.loop import Callback, Report, Until, is_guided, refuse_divergence

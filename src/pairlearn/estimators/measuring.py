@@ -20,10 +20,10 @@ from pairlearn.annotators import findings
 from pairlearn.annotators.findings import NAMED
 from pairlearn.columns import Floats, Indices, Mask
 from pairlearn.estimators.files import log_odds
+from pairlearn.estimators.fit_input import Table
 from pairlearn.estimators.instances import doubt_of_seen, places_of
 from pairlearn.estimators.orientation import determines_side
 from pairlearn.estimators.prediction import ScoredClasses, ScoredPairs
-from pairlearn.estimators.table import Table
 from pairlearn.evaluation import (
     AccuracyEstimate,
     ClassAccuracy,

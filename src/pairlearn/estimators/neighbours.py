@@ -18,9 +18,9 @@ from scipy.special import expit, logit, softmax
 
 from pairlearn.columns import Floats
 from pairlearn.estimators.completion import SMALL, targets_of
+from pairlearn.estimators.fit_input import Table
 from pairlearn.estimators.orientation import Orientation
 from pairlearn.estimators.parameters import risk_of
-from pairlearn.estimators.table import Table
 from pairlearn.judgements import Judgements
 from pairlearn.judgements.kinds import kind
 from pairlearn.judgements.sets import join_set

@@ -342,13 +342,13 @@ def _separation(features: Any, rows: Judgements, seed: int) -> tuple[float, floa
     if share <= 0:
         return 0.0, 0.0
     # `apart` is μ₊ − μ₋, which shows whether the score separates the classes; `side` is ḡ − M.
-    scored, told = c * (g_prime - g), fitted / fitted.sum()
-    apart = float(told @ scored) / share
+    scored, fraction = c * (g_prime - g), fitted / fitted.sum()
+    apart = float(fraction @ scored) / share
     middle = (g + g_prime) / 2
     centred = middle - float(weight @ (different * middle)) / share
     side = float(weight @ centred)
     return (
-        _in_errors(apart, told, (scored - apart * different) / share),
+        _in_errors(apart, fraction, (scored - apart * different) / share),
         _in_errors(side, weight, centred * (1 - different / share) - side),
     )
 

@@ -21,8 +21,8 @@ from pairlearn.annotators.model import Corrected
 from pairlearn.columns import Floats, Indices, Mask, first_rows, refuse_huge
 from pairlearn.estimators import instances
 from pairlearn.estimators.features import FeatureStep, check_width, is_frame
+from pairlearn.estimators.fit_input import read_table
 from pairlearn.estimators.fitted import Fitted
-from pairlearn.estimators.table import read_table
 from pairlearn.evaluation import (
     AccuracyEstimate,
     ClassAccuracy,

@@ -21,7 +21,7 @@ from pairlearn.dependence import components
 from pairlearn.estimators.instances import number_items
 from pairlearn.judgements import Judgements
 from pairlearn.judgements.kinds import KINDS
-from pairlearn.judgements.kinds.base import sums_by_number
+from pairlearn.judgements.kinds.statement import sums_by_number
 from pairlearn.randomness import permutation, stream
 
 SLACK = 1.05

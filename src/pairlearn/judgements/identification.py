@@ -48,8 +48,8 @@ def needs_priors(rows: Judgements) -> bool:
     whole = ~members.any(1) & ~rows.says_nothing
     if whole.any():
         return False
-    fixed, told = (_with_sum(np.unique(m, axis=0)) for m in (members[fixing], members))
-    return bool(np.linalg.matrix_rank(fixed) < np.linalg.matrix_rank(told))
+    fixed, stated = (_with_sum(np.unique(m, axis=0)) for m in (members[fixing], members))
+    return bool(np.linalg.matrix_rank(fixed) < np.linalg.matrix_rank(stated))
 
 
 def _with_sum(sets: np.ndarray) -> Floats:

@@ -19,9 +19,9 @@ from pairlearn.risks.base import pair_moments as pair_moments
 from pairlearn.risks.catalogue import RISKS as RISKS
 from pairlearn.risks.catalogue import make_risk as make_risk
 from pairlearn.risks.catalogue import register_risk as register_risk
-from pairlearn.risks.checks import check_risk as check_risk
-from pairlearn.risks.classes import ClassRisk as ClassRisk
 from pairlearn.risks.likelihood import PairLikelihood as PairLikelihood
+from pairlearn.risks.multiclass import ClassRisk as ClassRisk
+from pairlearn.risks.properties import check_risk as check_risk
 from pairlearn.risks.siblings import SIBLINGS as SIBLINGS
 from pairlearn.risks.siblings import Pconf as Pconf
 from pairlearn.risks.siblings import SharesRisk as SharesRisk

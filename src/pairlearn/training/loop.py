@@ -21,7 +21,7 @@ from torch import Tensor
 from pairlearn.columns import Floats
 from pairlearn.judgements import Judgements
 from pairlearn.judgements.kinds import Kind, kind
-from pairlearn.judgements.kinds.base import TINY
+from pairlearn.judgements.kinds.statement import TINY
 from pairlearn.losses import log_odds
 from pairlearn.progress import Progress
 from pairlearn.training.checkpoint import Arrays, Checkpoint

@@ -278,16 +278,16 @@ class Store(StoreReader):
         """Settle a pair: the supervisor's answer replaces all others in exports."""
         return self.carry_out(lambda changes: changes.adjudicate(pair, answer))
 
-    def mark_told(self, told: bool) -> bool:
+    def mark_sent(self, sent: bool) -> bool:
         """Record that completion was reported, or was not after all; False if that was known.
 
         More pairs or a larger overlap make another completion.
         """
-        goal = f"{len(self.pairs())} pairs, overlap {self.project.overlap}" if told else ""
+        goal = f"{len(self.pairs())} pairs, overlap {self.project.overlap}" if sent else ""
 
         def work(changes: Changes) -> bool:
-            before = changes.setting("told")
-            changes.set_setting("told", goal)
+            before = changes.setting("sent")
+            changes.set_setting("sent", goal)
             return before != goal
 
         return self.carry_out(work)

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from pairlearn.columns import Floats, first_rows
-from pairlearn.judgements.kinds.base import Column, Kind
 from pairlearn.judgements.kinds.joint import GroupShare, Triplet
 from pairlearn.judgements.kinds.order import Comparison, Preference
 from pairlearn.judgements.kinds.single import Confidence, Label, Positive, Unlabelled
 from pairlearn.judgements.kinds.soft import Both, Difference, Same, Similarity
+from pairlearn.judgements.kinds.statement import Column, Kind
 
 __all__ = ["KINDS", "Column", "Kind", "code", "columns", "kind", "register_kind"]
 

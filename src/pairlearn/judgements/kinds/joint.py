@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pairlearn.judgements.kinds.base import (
+from pairlearn.judgements.kinds.statement import (
     TINY,
     Column,
     Floats,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pairlearn.judgements.kinds.base import Column, Floats, Kind, logarithm_guard, without_v
+from pairlearn.judgements.kinds.statement import Column, Floats, Kind, logarithm_guard, without_v
 
 if TYPE_CHECKING:
     from pairlearn.risks.base import Risk

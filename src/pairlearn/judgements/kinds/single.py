@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pairlearn.judgements.kinds.base import Column, Floats, Kind, divergence, without_v
+from pairlearn.judgements.kinds.statement import Column, Floats, Kind, divergence, without_v
 from pairlearn.randomness import uniform
 
 

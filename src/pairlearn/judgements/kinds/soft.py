@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pairlearn.judgements.kinds.base import Column, Floats, Kind, divergence, without_v
+from pairlearn.judgements.kinds.statement import Column, Floats, Kind, divergence, without_v
 from pairlearn.randomness import uniform
 
 if TYPE_CHECKING:

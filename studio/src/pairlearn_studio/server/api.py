@@ -314,7 +314,7 @@ def notify_completion(studio: Studio) -> None:
 
     Redirects are not followed: they count as failures.
     """
-    if studio.webhook is None or not studio.store.complete() or not studio.store.mark_told(True):
+    if studio.webhook is None or not studio.store.complete() or not studio.store.mark_sent(True):
         return
     body = {
         "event": "completed",
@@ -335,7 +335,7 @@ def notify_completion(studio: Studio) -> None:
             return
         except (httpx2.HTTPError, httpx2.InvalidURL, OSError, ValueError) as error:
             if wait is None:
-                studio.store.mark_told(False)
+                studio.store.mark_sent(False)
                 LOG.error(
                     "pairlearn annotate: the webhook could not be notified: %s", _reason(error)
                 )
