@@ -18,7 +18,7 @@ from pairlearn import Judgements, PairClassifier, PairLabels
 from pairlearn.annotators import Annotators
 from pairlearn.check import check
 from pairlearn.cli import app
-from pairlearn.estimators.completion import ClassTargets
+from pairlearn.estimators.completion import Targets
 from pairlearn.estimators.fitted import each_log_odds
 from pairlearn.estimators.orientation import ClassesWarning
 from pairlearn.evaluation.classes import estimate_class_accuracy
@@ -216,7 +216,7 @@ def test_completed_targets_agree_with_what_is_known() -> None:
     table = Judgements.from_pairs(ends, labels, about=NAMES[k])
     same = {"similarity": (r[ends[:, 0]] * r[ends[:, 1]]).sum(1)}
     whole = Judgements.from_columns(ends, same, about=[""] * len(ends))
-    targets = ClassTargets(Judgements.concatenate([table, whole]).of_classes(NAMES))
+    targets = Targets(Judgements.concatenate([table, whole]).of_classes(NAMES))
     _, completed = targets.complete(r[targets.items])
     assert completed == pytest.approx(r[targets.items][targets.rows.ends.T], abs=1e-5)
     assert targets.risk(r[targets.items]) == pytest.approx(0, abs=1e-9)

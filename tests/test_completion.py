@@ -32,9 +32,14 @@ def judged(s: float = NAN, c: float = NAN, preference: float = NAN) -> Targets:
 
 
 def targets(judgements: Targets, p: float, p_prime: float) -> NDArray[np.float64]:
-    weights, _ = judgements.complete(np.array([p, p_prime]))
+    weights, _ = judgements.complete(both([p, p_prime]))
     assert weights.sum(0) == pytest.approx([1, 1])
-    return weights[0]
+    return weights[1]
+
+
+def both(posteriors: Any) -> NDArray[np.float64]:
+    """Posteriors (m, 2) of both classes."""
+    return np.stack([1 - np.asarray(posteriors), posteriors], 1)
 
 
 # ---- completion -------------------------------------------------------------------------------
@@ -60,18 +65,18 @@ def test_the_truth_is_a_fixed_point_with_risk_zero(r: float, r_prime: float) -> 
     truth = np.array([r, r_prime])
     for judgements in (judged(s, c), judged(s=s), judged(c=c)):
         assert targets(judgements, r, r_prime) == pytest.approx(truth, abs=1e-6)
-        assert judgements.risk(truth) == pytest.approx(0, abs=1e-6)
-    assert judged(s, c).risk(1 - truth) >= -1e-9
+        assert judgements.risk(both(truth)) == pytest.approx(0, abs=1e-6)
+    assert judged(s, c).risk(both(1 - truth)) >= -1e-9
 
 
 def test_every_row_counts_and_ends_of_one_item_add_up() -> None:
     pairs = [[0, 1], [0, 1], [2, 0]]
     rows = Judgements.from_pairs(pairs, np.array([[1, 0], [0, 1], [0, -1]]), weight=[0.5, 0.5, 2])
-    (positive, negative), values = Targets(rows).complete(np.full(3, 0.5))
+    (negative, positive), values = Targets(rows).complete(np.full((3, 2), 0.5))
     # Weights ½, ½, 2. Rows: same (½, ½); right positive (0, 1); left positive (1, 0).
     assert positive == pytest.approx([0.25, 0.75, 2])
     assert negative == pytest.approx([0.75 + 2, 0.25, 0])
-    assert len(values) == 6
+    assert values.shape == (2, 3, 2)
 
 
 # ---- fitting ----------------------------------------------------------------------------------
@@ -112,7 +117,7 @@ def test_a_table_of_shares_finds_the_posteriors_and_its_risk_only_falls() -> Non
         Table(), np.arange(4.0)[:, None], Judgements.from_pairs(pairs, labels),
         folds=1, rounds=300, tolerance=0,
     )  # fmt: skip
-    risks = [one.risk for one in history]
+    risks = [one["risk"] for one in history]
     assert (np.diff(risks[1:]) <= 1e-12).all()
     posteriors = model.predict_proba(np.arange(4.0)[:, None])[:, 1]
     assert posteriors == pytest.approx(r, abs=0.01)
@@ -179,7 +184,7 @@ def test_classifiers_of_scikit_learn_learn_and_are_reproducible(classifier: Any)
     assert np.mean(model.predict(x) == (r > 0.5)) > 0.93
     assert np.array_equal(model.predict_proba(x), again.predict_proba(x))
     assert repr(classifier) == before and not hasattr(classifier, "classes_")
-    assert [one.number for one in history] == list(range(len(history)))
+    assert [one["epoch"] for one in history] == list(range(len(history)))
 
 
 # ---- refusals ---------------------------------------------------------------------------------

@@ -1,14 +1,14 @@
 """Scikit-learn classifiers fitted to pairs, by rounds of target completion.
 
 A classifier that takes ``sample_weight`` can learn from soft targets: every item is in its
-training set twice, as class + with weight q and as class − with weight 1 − q. The targets come
-from the judgements, completed by the classifier's own posteriors (see `Kind.complete`), in rounds.
-The first targets are the dissimilar outcomes alone, a and b, which show both classes equally often,
-so the first posteriors are moved from even odds to the prior that the outcomes imply.
+training set once for each class, with its posterior of that class as weight. The targets come from
+the judgements, completed by the classifier's own posteriors (see `Kind.complete`), in rounds: a
+statement about a set S changes the posteriors of the classes in S, and of the others, by one factor
+each. With two classes S is the positive one.
 
-With K classes every item is in the training set once for each class, with the completed posteriors
-as weights: a statement about a set S changes the posteriors of the classes in S, and of the others,
-by one factor each. The first targets are those of equal posteriors.
+The first targets of two classes are the dissimilar outcomes alone, a and b, which show both equally
+often, so the first posteriors are moved from even odds to the prior that the outcomes imply. Those
+of several classes are completed from equal posteriors.
 
 Flexible classifiers repeat the targets they were fitted to, so posteriors are out of fold. The
 rounds end when their divergence from the judgements no longer falls; the best round is kept.
@@ -18,8 +18,7 @@ must not be negative.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -29,39 +28,17 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
 from pairlearn.columns import Floats, Indices
-from pairlearn.estimators.orientation import (
-    Majority,
-    prior_from_similarities,
-    solve_shift,
-)
+from pairlearn.estimators.orientation import Majority, prior_from_similarities, solve_shift
 from pairlearn.judgements import Judgements
 from pairlearn.judgements.identification import needs_priors
 from pairlearn.judgements.kinds import kind
 from pairlearn.judgements.kinds.statement import TINY, divergence
 from pairlearn.randomness import permutation, stream
 
-Weights = Floats
-"""Weights (2, m) of class + and class − for every item, or (K, m) of K classes."""
-
 PATIENCE = 2
 SMALL = 1e-3
 """Rows with less than this share of an item's weight are left out: most targets are near 0 or 1,
 which halves the training set."""
-
-
-@dataclass(frozen=True)
-class CompletionRound:
-    """Record of one round; round 0 starts from the dissimilar outcomes.
-
-    `risk` is the out-of-fold divergence of the posteriors from the judgements, `change` the
-    mean absolute change of the targets (NaN in rounds 0 and 1), `prior` the mean posterior of the
-    last class.
-    """
-
-    number: int
-    risk: float
-    change: float
-    prior: float
 
 
 def complete_and_fit(
@@ -75,7 +52,7 @@ def complete_and_fit(
     prior: float | None = None,
     majority: Majority | None = None,
     random_state: int | None = None,
-) -> tuple[Any, list[CompletionRound]]:
+) -> tuple[Any, list[dict[str, float]]]:
     """Fit a scikit-learn classifier to judged pairs, as `PairClassifier` does with such a model.
 
     Parameters
@@ -101,8 +78,9 @@ def complete_and_fit(
     Returns
     -------
     classifier, history
-        The fitted clone, with classes 0 and 1, or 0 to K − 1, and a `CompletionRound` for each
-        round.
+        The fitted clone, with classes 0 and 1, or 0 to K − 1; and for each round, where round 0
+        starts from the first targets, its number as "epoch" and as "risk" the divergence of the
+        out-of-fold posteriors from the judgements.
 
     Examples
     --------
@@ -117,76 +95,31 @@ def complete_and_fit(
     >>> model.predict([[-1.0], [1.0]])
     array([0, 1])
     """
-    x = np.asarray(features)
-    if rows.classes is not None:
-        return _fit_classes(classifier, x, rows, rounds, tolerance, folds, random_state)
-    known = rows[rows.known]
-    targets = Targets(rows[~(rows.known | rows.says_nothing)].doubled())
-    fitter = _Fitter(
-        _prepared(classifier, random_state), x[targets.items], x[known.ends[:, 0]], known
-    )
-    start = _start(targets, len(known) > 0, prior, majority)
-    fold = _folds(start, folds, random_state or 0)
-
-    def posteriors(weights: Weights, number: int) -> Floats:
-        p = fitter.posteriors(weights, fold)
-        if number == 0 and targets.fixes("side"):
-            p = _from_even_odds(targets, p, prior)
-        if targets.fixes("level") or len(known):
-            return p
-        assert prior is not None
-        z = logit(p)
-        return _posterior(z + solve_shift(z, targets.occurrences, prior))
-
-    weights, history = _rounds(targets, start, posteriors, rounds, tolerance)
-    return fitter.fit(weights, np.arange(len(targets.items))), history
-
-
-def _fit_classes(
-    classifier: Any,
-    x: Any,
-    rows: Judgements,
-    rounds: int,
-    tolerance: float,
-    folds: int,
-    random_state: int | None,
-) -> tuple[Any, list[CompletionRound]]:
-    """Fit to statements about K classes, which are known but for what no statement tells apart."""
-    if needs_priors(rows) or not rows.members().any():
+    x, two = np.asarray(features), rows.classes is None
+    if not two and (needs_priors(rows) or not rows.members().any()):
         raise ValueError(
             "a scikit-learn classifier of several classes takes similarities or labels that name "
             "each class: give some, or choose a network"
         )
-    targets = ClassTargets(rows[~rows.says_nothing].doubled())
-    prepared, known = _prepared(classifier, random_state), Judgements.about_items("label", [], [])
-    fitter = _Fitter(prepared, x[targets.items], x[:0], known)
-    count = len(rows.classes or ())
-    start = targets.complete(np.full((len(targets.items), count), 1 / count))[0]
-    fold = _folds(start, folds, random_state or 0)
-
-    def posteriors(weights: Weights, number: int) -> Floats:
-        return fitter.posteriors(weights, fold)
-
-    weights, history = _rounds(targets, start, posteriors, rounds, tolerance)
-    return fitter.fit(weights, np.arange(len(targets.items))), history
-
-
-def _rounds(
-    statements: Targets | ClassTargets,
-    start: Weights,
-    posteriors: Callable[[Weights, int], Floats],
-    rounds: int,
-    tolerance: float,
-) -> tuple[Weights, list[CompletionRound]]:
-    """Complete and fit in turn; return the weights of the best round, and all rounds."""
-    weights, targets, change = start, np.empty(0), np.nan
-    best, least, idle = start, np.inf, 0
-    history: list[CompletionRound] = []
+    known = rows.known & two
+    labels, targets = rows[known], Targets(rows[~(known | rows.says_nothing)].doubled())
+    fitter = _Fitter(
+        _prepared(classifier, random_state), x[targets.items], x[labels.ends[:, 0]], labels
+    )
+    weights = targets.start(len(labels) > 0, prior, majority)
+    fold = _folds(weights, folds, random_state or 0)
+    best, least, idle = weights, np.inf, 0
+    history: list[dict[str, float]] = []
     for number in range(rounds + 1):
-        p = posteriors(weights, number)
-        risk = statements.risk(p)
-        mean = float(np.average(p.T[-1] if p.ndim > 1 else p, weights=statements.occurrences))
-        history.append(CompletionRound(number, risk, change, mean))
+        p = fitter.posteriors(weights, fold)
+        if two and number == 0 and targets.fixes("side"):
+            p = _from_even_odds(targets, p, prior)
+        if two and not (targets.fixes("level") or len(labels)):
+            assert prior is not None
+            z = logit(p[:, 1])
+            p = _both(z + solve_shift(z, targets.occurrences, prior))
+        risk = targets.risk(p)
+        history.append({"epoch": number, "risk": risk})
         # The start shows the classes at even odds, so it is never the best round.
         if number > 0:
             idle = 0 if risk < least * (1 - tolerance) else idle + 1
@@ -194,70 +127,65 @@ def _rounds(
                 best, least = weights, risk
             if idle == PATIENCE:
                 break
-        old_targets = targets
-        weights, targets = statements.complete(p)
-        if number > 0:
-            change = float(abs(targets - old_targets).mean())
-    return best, history
+        weights, _ = targets.complete(p)
+    return fitter.fit(best, np.arange(len(targets.items))), history
 
 
 class Targets:
-    """Statements about pairs, by kind, and the completed targets of both ends."""
+    """Statements about pairs, and the completed posteriors (K,) of both ends.
+
+    With two classes, the second one is positive, and all statements are about it.
+    """
 
     def __init__(self, rows: Judgements) -> None:
-        values = rows.values.copy()
-        soft = rows.soft
-        if soft.any():
-            nearest = rows.labels().project().to_array()
-            values[soft] = np.where(np.isnan(nearest), 0.0, nearest)
         self.items, ends = np.unique(rows.ends, return_inverse=True)
-        self.rows = Judgements(ends.reshape(-1, 2), rows.kind, values, rows.weight)
-        self.parts = [(kind(name), self.rows[self.rows.of(name)]) for name in rows.kinds()]
-        ones = [(part, np.ones(len(part)), np.ones(len(part))) for _, part in self.parts]
-        self.occurrences = self.per_item(ones)
+        two = rows.classes is None
+        self.members = np.tile([False, True], (len(rows), 1)) if two else rows.members()
+        self.whole = ~self.members.any(1)
+        values, soft = rows.values.copy(), rows.soft & ~self.whole
+        if soft.any():
+            nearest = rows[soft].labels().project().to_array()
+            values[soft] = np.where(np.isnan(nearest), values[soft], nearest)
+        self.rows = replace(rows, ends=ends.reshape(-1, 2), values=values, ids=None)
+        self.parts = [(kind(name), np.flatnonzero(rows.of(name))) for name in rows.kinds()]
+        self.occurrences = self.per_item(np.ones((2, len(rows), 1)))[0]
 
     def fixes(self, quantity: str) -> bool:
         """Whether some statement determines the "level" or the "side"."""
         return any(quantity in kind.fixes(False) for kind, _ in self.parts)
 
-    def per_item(self, ends: list[tuple[Judgements, Floats, Floats]]) -> Floats:
-        """Sum values of the left and right ends over the statements of each item, weighted."""
-        sums = np.zeros(len(self.items))
-        for part, left, right in ends:
-            for side, value in enumerate((left, right)):
-                sums += np.bincount(part.ends[:, side], part.weight * value, len(sums))
-        return sums
+    def per_item(self, values: Floats) -> Floats:
+        """Weighted sums (K, m) over the statements of each item, of values (2, n, K) of ends."""
+        sums = np.zeros((len(self.items), values.shape[-1]))
+        for ends, part in zip(self.rows.ends.T, values, strict=True):
+            np.add.at(sums, ends, self.rows.weight[:, None] * part)
+        return sums.T
 
-    def dissimilar(self) -> Weights:
-        """Weights of both classes that follow without a model."""
-        outcomes = [(part, *kind.outcomes(part.u, part.v)) for kind, part in self.parts]
-        swapped = [(part, b, a) for part, a, b in outcomes]
-        return np.stack([self.per_item(outcomes), self.per_item(swapped)])
+    def start(self, labelled: bool, prior: float | None, majority: Majority | None) -> Floats:
+        """First weights (K, m) of all classes for every item.
 
-    def complete(self, posterior: Floats) -> tuple[Weights, Floats]:
-        """Weights of both classes for every item, and the targets of all ends."""
-        completed = [
-            (part, *kind.complete(*self.ends(part, posterior), part.u, part.v))
-            for kind, part in self.parts
-        ]
-        positive = self.per_item(completed)
-        negative = np.maximum(self.occurrences - positive, 0)
-        targets = np.concatenate([np.concatenate([left, right]) for _, left, right in completed])
-        return np.stack([positive, negative]), targets
+        With two classes from the dissimilar outcomes, or from similarities if there are no others.
+        """
+        count = self.members.shape[1]
+        if self.rows.classes is not None:
+            return self.complete(np.full((len(self.items), count), 1 / count))[0]
+        if not (self.fixes("side") or labelled):
+            q = self.from_similarity(prior, majority)
+            return self.per_item(np.stack([np.stack([1 - q, q], 1)] * 2))
+        start = self.dissimilar()
+        if not (start.any() or labelled):
+            raise ValueError(
+                "no pair is judged to differ in class: there is nothing to tell the classes apart "
+                "by"
+            )
+        return start
 
-    def predicted(self, posterior: Floats) -> Floats:
-        """The posteriors of all ends, in the order of their targets."""
-        return np.concatenate(
-            [np.concatenate(self.ends(part, posterior)) for _, part in self.parts]
-        )
-
-    def risk(self, posterior: Floats) -> float:
-        """Weighted mean divergence of posteriors from the judgements, 0 where they agree."""
-        total = sum(
-            float(part.weight @ kind.divergence(*self.ends(part, posterior), part.u, part.v))
-            for kind, part in self.parts
-        )
-        return total / float(self.rows.weight.sum())
+    def dissimilar(self) -> Floats:
+        """Weights (2, m) of both classes that follow without a model."""
+        outcomes = np.zeros((2, len(self.rows)))
+        for statement, at in self.parts:
+            outcomes[:, at] = statement.outcomes(*self.rows.values[at].T)
+        return self.per_item(np.stack([outcomes[::-1], outcomes], 2))
 
     def from_similarity(self, prior: float | None, majority: Majority | None) -> Floats:
         """Targets of both ends from s alone, (s − π₋)/(π₊ − π₋), whose mean given x is r.
@@ -276,56 +204,18 @@ class Targets:
             )
         return np.clip((self.rows.u - (1 - prior)) / gap, 0, 1)
 
-    def ends(self, part: Judgements, posterior: Floats) -> tuple[Floats, Floats]:
-        """Posteriors of both ends of statements."""
-        posterior = np.clip(posterior, TINY, 1 - TINY)
-        return posterior[part.ends[:, 0]], posterior[part.ends[:, 1]]
-
-
-class ClassTargets:
-    """Statements about K classes, and the completed posteriors (K,) of both ends."""
-
-    def __init__(self, rows: Judgements) -> None:
-        self.items, ends = np.unique(rows.ends, return_inverse=True)
-        values = rows.values.copy()
-        asked = rows.soft & (rows.sets != "")
-        if asked.any():
-            nearest = rows[asked].labels().project().to_array()
-            values[asked] = np.where(np.isnan(nearest), values[asked], nearest)
-        self.rows = replace(rows, ends=ends.reshape(-1, 2), values=values, ids=None)
-        self.members = self.rows.members()
-        self.parts = [(kind(name), np.flatnonzero(rows.of(name))) for name in rows.kinds()]
-        ones = np.ones((2, len(rows), 1))
-        self.occurrences = self.per_item(ones)[0]
-
-    def per_item(self, values: Floats) -> Floats:
-        """Weighted sums (K, m) over the statements of each item, of values (2, n, K) of ends."""
-        sums = np.zeros((len(self.items), values.shape[-1]))
-        for ends, part in zip(self.rows.ends.T, values, strict=True):
-            np.add.at(sums, ends, self.rows.weight[:, None] * part)
-        return sums.T
-
-    def complete(self, posteriors: Floats) -> tuple[Weights, Floats]:
+    def complete(self, posteriors: Floats) -> tuple[Floats, Floats]:
         """Weights (K, m) of all classes for every item, and the targets (2, n, K) of all ends."""
-        p, targets = posteriors[self.rows.ends.T].clip(TINY), []
-        inside = (p * self.members).sum(-1).clip(TINY, 1 - TINY)
-        for end, other in ((0, 1), (1, 0)):
-            share = inside[end].copy()
-            for statement, at in self.parts:
-                (left, right), (u, v) = inside[:, at], self.rows.values[at].T
-                share[at] = statement.complete(left, right, u, v)[end]
-            factor = np.where(
-                self.members,
-                (share / inside[end])[:, None],
-                ((1 - share) / (1 - inside[end]))[:, None],
-            )
-            whole = ~self.members.any(1)
-            q, s = p[other][whole], self.rows.u[whole, None]
-            same = (p[end][whole] * q).sum(1, keepdims=True)
-            factor[whole] = s * q / same + (1 - s) * (1 - q) / (1 - same)
-            targets.append(p[end] * factor)
-        both = np.stack(targets)
-        return self.per_item(both), both
+        p, inside = self._at_sets(posteriors)
+        share = inside.copy()
+        for statement, at in self.parts:
+            share[:, at] = statement.complete(*inside[:, at], *self.rows.values[at].T)
+        within, without = share / inside, (1 - share) / (1 - inside)
+        factor = np.where(self.members, within[..., None], without[..., None])
+        other, s = p[::-1, self.whole], self.rows.u[self.whole, None]
+        same = p[:, self.whole].prod(0).sum(1, keepdims=True)
+        factor[:, self.whole] = s * other / same + (1 - s) * (1 - other) / (1 - same)
+        return self.per_item(p * factor), p * factor
 
     def predicted(self, posteriors: Floats) -> Floats:
         """The posteriors (2, n, K) of all ends."""
@@ -333,24 +223,22 @@ class ClassTargets:
 
     def risk(self, posteriors: Floats) -> float:
         """Weighted mean divergence of posteriors from the statements, 0 where they agree."""
-        p = posteriors[self.rows.ends.T].clip(TINY)
-        inside = (p * self.members).sum(-1).clip(TINY, 1 - TINY)
+        p, inside = self._at_sets(posteriors)
         each = np.empty(len(self.rows))
         for statement, at in self.parts:
             each[at] = statement.divergence(*inside[:, at], *self.rows.values[at].T)
-        whole = ~self.members.any(1)
-        s, same = self.rows.u[whole], p.prod(0).sum(1)[whole]
-        each[whole] = divergence(s, same) + divergence(1 - s, 1 - same)
+        s, same = self.rows.u[self.whole], p[:, self.whole].prod(0).sum(1)
+        each[self.whole] = divergence(s, same) + divergence(1 - s, 1 - same)
         return float(np.average(each, weights=self.rows.weight))
 
-
-def targets_of(rows: Judgements) -> Targets | ClassTargets:
-    """The targets of statements about pairs, of two classes or of several."""
-    return Targets(rows) if rows.classes is None else ClassTargets(rows)
+    def _at_sets(self, posteriors: Floats) -> tuple[Floats, Floats]:
+        """Posteriors (2, n, K) of all ends, and those (2, n) of the sets of the statements."""
+        p = self.predicted(posteriors).clip(TINY)
+        return p, (p * self.members).sum(-1).clip(TINY, 1 - TINY)
 
 
 class _Fitter:
-    """Fits clones of a classifier to weights of the two classes of every item.
+    """Fits clones of a classifier to weights of the classes of every item.
 
     ``labels`` are soft or plain labels of the items ``known``, added to every training set.
     """
@@ -363,28 +251,27 @@ class _Fitter:
         self.classes = np.repeat([1, 0], len(known))[kept]
         self.count = len(known)
 
-    def posteriors(self, weights: Weights, fold: Indices) -> Floats:
-        """P(+) of every item, or those (m, K) of K classes, by a fit without the item's fold."""
-        p = np.zeros((len(self.x), len(weights)))
+    def posteriors(self, weights: Floats, fold: Indices) -> Floats:
+        """Posteriors (m, K) of every item, by a fit without the item's fold."""
+        p = np.zeros(weights.T.shape)
         for number in range(fold.max() + 1):
             inside = fold == number
             model = self.fit(weights, np.flatnonzero(~inside | inside.all()))
             p[np.ix_(inside, model.classes_)] = model.predict_proba(self.x[inside])
-        return np.clip(p[:, 1] if len(weights) == 2 else p, TINY, 1 - TINY)
+        return np.clip(p, TINY, 1 - TINY)
 
-    def fit(self, weights: Weights, rows: Indices) -> Any:
+    def fit(self, weights: Floats, rows: Indices) -> Any:
         """Fit a clone to these rows, each as every class, and to the labelled items."""
         weights = weights[:, rows]
         kept = weights > SMALL * weights.sum(0)
-        numbers = [1, 0] if len(weights) == 2 else range(len(weights))
-        places, y = [rows[mask] for mask in kept], np.repeat(numbers, kept.sum(1))
+        places, y = [rows[mask] for mask in kept], np.repeat(np.arange(len(kept)), kept.sum(1))
         x = np.concatenate([*(self.x[at] for at in places), self.known])
         y = np.concatenate([y, self.classes])
         w = np.concatenate([weights[kept], self.known_weight])
         if len(np.unique(y)) < 2:
             raise ValueError(
-                f"the judgements of {len(rows)} items leave class {1 - y[0]} without any weight: "
-                "give more pairs, pairs that differ in class, or a prior inside (0, 1)"
+                f"the judgements of {len(rows)} items leave all classes but {y[0]} without any "
+                "weight: give more pairs, pairs that differ in class, or a prior inside (0, 1)"
             )
         # Items have mean weight 1, so that a classifier's penalty has its usual strength.
         w *= (len(np.unique(np.concatenate(places))) + self.count) / w.sum()
@@ -392,43 +279,33 @@ class _Fitter:
         return model.fit(x, y, **{_weight_name(model): w})
 
 
-def _start(
-    targets: Targets, labelled: bool, prior: float | None, majority: Majority | None
-) -> Weights:
-    """First weights: from the dissimilar outcomes, or from similarities if there are no others."""
-    if not (targets.fixes("side") or labelled):
-        q = targets.from_similarity(prior, majority)
-        return np.stack([targets.per_item([(targets.rows, share, share)]) for share in (q, 1 - q)])
-    start = targets.dissimilar()
-    if not (start.any() or labelled):
-        raise ValueError(
-            "no pair is judged to differ in class: there is nothing to tell the classes apart by"
-        )
-    return start
-
-
 def _from_even_odds(targets: Targets, p: Floats, prior: float | None) -> Floats:
-    """Move posteriors of the start from equally frequent classes to the prior.
+    """Move posteriors (m, 2) of the start from equally frequent classes to the prior.
 
     The means of p over the positive and negative ends of the dissimilar outcomes, m₊ and m₋,
     give π₊ as the solution of mean p = π₊ m₊ + (1 − π₊) m₋.
     """
     if prior is None:
-        positive, negative = targets.dissimilar()
-        if not positive.any():
+        dissimilar = targets.dissimilar()
+        if not dissimilar.any():
             return p
-        m_positive, m_negative = (np.average(p, weights=w) for w in (positive, negative))
-        overall = np.average(p, weights=targets.occurrences)
+        m_negative, m_positive = (np.average(p[:, 1], weights=w) for w in dissimilar)
+        overall = np.average(p[:, 1], weights=targets.occurrences)
         gap = max(m_positive - m_negative, 1e-3)
         prior = float(np.clip((overall - m_negative) / gap, 0.02, 0.98))
-    return _posterior(logit(p) + logit(prior))
+    return _both(logit(p[:, 1]) + logit(prior))
 
 
-def _folds(start: Weights, folds: int, seed: int) -> Indices:
-    """Fold of every item, stratified by the share of the first class at the start."""
+def _both(z: Floats) -> Floats:
+    """Posteriors (m, 2) of both classes for log-odds."""
+    return np.stack([expit(-z), expit(z)], 1).clip(TINY, 1 - TINY)
+
+
+def _folds(start: Floats, folds: int, seed: int) -> Indices:
+    """Fold of every item, stratified by the share of the last class at the start."""
     m = start.shape[1]
     total = start.sum(0)
-    share = np.divide(start[0], total, out=np.full(m, 0.5), where=total > 0)
+    share = np.divide(start[-1], total, out=np.full(m, 0.5), where=total > 0)
     shuffled = permutation(stream(seed, "completion folds"), m)
     order = shuffled[np.argsort(share[shuffled], kind="stable")]
     fold = np.empty(m, np.int64)
@@ -467,7 +344,3 @@ def _weight_name(classifier: Any) -> str:
             "LogisticRegression"
         )
     return "sample_weight"
-
-
-def _posterior(z: Floats) -> Floats:
-    return np.asarray(np.clip(expit(z), TINY, 1 - TINY))

@@ -16,7 +16,10 @@ from pairlearn.annotators import Annotators
 from pairlearn.columns import Floats, Indices
 from pairlearn.estimators.instances import standardise
 from pairlearn.io.encoder import ItemEncoder
+<<<<<<< HEAD
 from pairlearn.judgements.kinds.statement import TINY
+=======
+>>>>>>> 87e3ecf0 (Complete targets of two classes as those of several, and train by one object)
 from pairlearn.judgements.scales import Scale
 from pairlearn.training.trainer import module_logits
 
@@ -60,10 +63,6 @@ class Scorer:
             z = np.asarray(logit(np.clip(p, 1e-12, 1 - 1e-12)))  # in float32 that would be 1
         return self.factor * z + self.shift
 
-    def posteriors(self, prepared: NDArray[np.float32]) -> Floats:
-        """Probabilities of the positive class, neither 0 nor 1."""
-        return np.asarray(np.clip(expit(self.log_odds(prepared)), TINY, 1 - TINY))
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Fitted(Scorer):
@@ -102,6 +101,13 @@ class Fitted(Scorer):
         """Standardised features in the shape that the model takes."""
         ready = standardise(features, self.mean, self.scale)
         return ready.reshape(len(ready), -1) if self.flat else ready
+
+
+def probabilities(z: Floats) -> Floats:
+    """Probabilities (m, K) of the classes for log-odds (m,) of the last of two, or (m, K)."""
+    if z.ndim == 1:
+        return np.stack([expit(-z), expit(z)], 1)
+    return np.asarray(expit(z) / expit(z).sum(1, keepdims=True))
 
 
 def each_log_odds(z: Floats) -> Floats:

@@ -14,11 +14,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from scipy.special import expit, logit
 
 from pairlearn.annotators import Annotators, findings
@@ -32,7 +33,6 @@ from pairlearn.estimators.orientation import (
     Orientation,
     guiding_prior,
     mean_posterior,
-    mean_posteriors,
     solve_shift,
 )
 from pairlearn.estimators.parameters import (
@@ -92,7 +92,7 @@ def learn(
     checkpoint: Checkpoint | None = None,
 ) -> Fitted:
     """Learn from a table, by the parameters of a `PairClassifier`."""
-    weight, seed, model = table.item_weight(), table.seed, settings.model
+    weight, model = table.item_weight(), settings.model
     if model == "auto":
         models = [MODEL_OF[kind] for kind in MODEL_OF if table.step.reads(kind)]
         model = models[0] if models else NETWORK
@@ -100,151 +100,133 @@ def learn(
     mean, scale = table.scale(weight, normed=flat and isinstance(model, str))
     found = table.description() | {"mean": mean, "scale": scale, "flat": flat}
     table = table.standardised(mean, scale, flat=flat)
-    features = table.features
     table, annotators = learn_annotators(settings, table, model)
     rows = table.rows(options_of(settings).labelled_weight)
     if settings.model == "auto" and model == NETWORK:
-        model = choose_model(settings, features, rows)
-    orientation = Orientation.of(settings, features, rows, seed)
-
-    def posteriors(part: Judgements, number: int) -> Floats:
-        scorer = trial(settings, features, part, orientation, model, seed + number)
-        return scorer.posteriors(features)
-
-    rows, unjudged = with_unjudged(settings, table, rows, orientation, posteriors)
-    slope, until = try_epochs(settings, features, rows, orientation, model, seed)
-    scorer = train_model(
-        settings, features, rows, orientation, model, seed, weight=weight, slope=slope,
-        callbacks=[*callbacks, *until], checkpoint=checkpoint,
-    )  # fmt: skip
-    z = scorer.log_odds(features) - scorer.shift
-    prior, target, own = orientation.prior, settings.target_prior, settings.annotator_prior
+        model = choose_model(settings, table.features, rows)
+    training = Training.of(settings, table, rows, model)
+    rows, unjudged = with_unjudged(training, table, rows)
+    slope, until = training.try_epochs(rows)
+    scorer = training.fit(
+        rows, weight=weight, slope=slope, callbacks=[*callbacks, *until], checkpoint=checkpoint
+    )
+    z = scorer.log_odds(table.features) - scorer.shift
+    prior, target = training.orientation.prior, settings.target_prior
     if target is not None:
+        own = settings.annotator_prior
         shift = solve_shift(z, weight, target) if own is None else logit(target) - logit(own)
         scorer = replace(scorer, shift=float(shift))
     if prior is None or not needs_prior(settings.risk):
-        prior = mean_posterior(z, weight) if z.ndim == 1 else mean_posteriors(z, weight)
+        prior = mean_posterior(z, weight)
     found |= {"prior": prior, "annotators": annotators, "unjudged": unjudged}
     return Fitted(**vars(scorer), model=model, parameters=kept_parameters(settings), **found)
 
 
-def train_model(
-    settings: PairClassifier,
-    features: Any,
-    rows: Judgements,
-    orientation: Orientation,
-    model: Any,
-    seed: int,
-    *,
-    share: float = 1.0,
-    weight: Floats | None = None,
-    slope: float = 1.0,
-    callbacks: Sequence[Callback] = (),
-    checkpoint: Checkpoint | None = None,
-) -> Scorer:
-    """Train a model on rows for a share of the epochs, and turn it as the orientation says.
+@dataclass(frozen=True)
+class Training:
+    """What all trainings of a fit have in common: they differ by their rows and seeds."""
 
-    ``weight`` (N,) is that of each instance in the mean posterior, ``slope`` the factor of the
-    log-odds.
-    """
-    if is_scikit_learn(model):
-        estimator, rounds = complete_and_fit(
-            model, features, rows,
-            prior=orientation.one, majority=orientation.larger, random_state=seed,
-        )  # fmt: skip
-        history = [asdict(record) for record in rounds]
-        order = None if rows.classes is None else tuple(range(len(rows.classes)))
-        scorer = Scorer(estimator=estimator, order=order, history=history, n_iter=len(rounds))
-    else:
-        packed = rows.packed(seed)
-        trained = train_network(
-            settings, features, packed, orientation, model,
-            recipe_of(settings, model, len(packed), seed, share),
-            callbacks=callbacks, checkpoint=checkpoint,
-        )  # fmt: skip
-        scorer = Scorer(
-            module=trained.module, sign=trained.sign, slope=slope, order=trained.order,
-            n_iter=trained.epoch, history=trained.history,
-        )  # fmt: skip
-    if orientation.need == "nothing" or rows.classes is not None:
-        return scorer
-    z = scorer.log_odds(features)
-    weight = rows.item_weight(len(features)) if weight is None else weight
-    if orientation.need == "prior":
-        return replace(scorer, shift=solve_shift(z, weight, orientation.stated))
-    mirrored = (mean_posterior(z, weight) > 0.5) != (orientation.larger == "positive")
-    return replace(scorer, sign=-scorer.sign) if mirrored else scorer
+    settings: PairClassifier
+    features: NDArray[Any]
+    orientation: Orientation
+    model: Any
+    seed: int
 
+    @classmethod
+    def of(cls, settings: PairClassifier, table: Table, rows: Judgements, model: Any) -> Training:
+        """Orient the rows of a table."""
+        orientation = Orientation.of(settings, table.features, rows, table.seed)
+        return cls(settings, table.features, orientation, model, table.seed)
 
-def train_network(
-    settings: PairClassifier,
-    features: Any,
-    rows: Judgements,
-    orientation: Orientation,
-    model: Any,
-    recipe: Recipe,
-    *,
-    callbacks: Sequence[Callback] = (),
-    **options: Any,
-) -> Trained:
-    """Train a module on packed rows, guided to the side that the differences imply."""
-    risk, seed = risk_of(settings, orientation.prior), recipe.seed
-    # Risks without a prior fit the reflected solution as well.
-    guided = not risk.needs_prior and is_guided(recipe.epochs) and rows.classes is None
-    with torch.random.fork_rng(devices=[]):  # dropout of a module draws on the global one
-        torch.manual_seed(seed)
-        return train(
-            features,
-            rows,
-            risk,
-            make_module(model, features.shape[1:], seed, len(rows.classes or (1,))),
-            recipe,
-            held_prior=orientation.held,
-            guiding_prior=guiding_prior(features, rows, seed) if guided else None,
-            callbacks=[Report(refuse_divergence), *callbacks],
-            **options,
-        )
+    def fit(
+        self,
+        rows: Judgements,
+        *,
+        number: int = 0,
+        share: float = 1.0,
+        weight: Floats | None = None,
+        slope: float = 1.0,
+        **options: Any,
+    ) -> Scorer:
+        """Train a model on rows for a share of the epochs, and turn it as the orientation says.
 
+        ``weight`` (N,) is that of each instance in the mean posterior, ``slope`` the factor of the
+        log-odds, and ``number`` is added to the seed.
+        """
+        orientation, seed = self.orientation, self.seed + number
+        if is_scikit_learn(self.model):
+            estimator, history = complete_and_fit(
+                self.model, self.features, rows,
+                prior=orientation.one, majority=orientation.larger, random_state=seed,
+            )  # fmt: skip
+            order = None if rows.classes is None else tuple(range(len(rows.classes)))
+            scorer = Scorer(estimator=estimator, order=order, history=history, n_iter=len(history))
+        else:
+            packed = rows.packed(seed)
+            recipe = recipe_of(self.settings, self.model, len(packed), seed, share)
+            trained = self.train(packed, recipe, **options)
+            scorer = Scorer(
+                module=trained.module, sign=trained.sign, slope=slope, order=trained.order,
+                n_iter=trained.epoch, history=trained.history,
+            )  # fmt: skip
+        if orientation.need == "nothing" or rows.classes is not None:
+            return scorer
+        z = scorer.log_odds(self.features)
+        weight = rows.item_weight(len(z)) if weight is None else weight
+        if orientation.need == "prior":
+            return replace(scorer, shift=solve_shift(z, weight, orientation.stated))
+        mirrored = (mean_posterior(z, weight) > 0.5) != (orientation.larger == "positive")
+        return replace(scorer, sign=-scorer.sign) if mirrored else scorer
 
-def trial(
-    settings: PairClassifier,
-    features: Any,
-    rows: Judgements,
-    orientation: Orientation,
-    model: Any,
-    seed: int,
-    share: float = 1.0,
-) -> Scorer:
-    """A model of a part of the rows, without the warnings that the one to keep gives."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return train_model(settings, features, rows, orientation, model, seed, share=share)
+    def train(
+        self,
+        rows: Judgements,
+        recipe: Recipe,
+        *,
+        callbacks: Sequence[Callback] = (),
+        **options: Any,
+    ) -> Trained:
+        """Train a module on packed rows, guided to the side that the differences imply."""
+        risk, seed = risk_of(self.settings, self.orientation.prior), recipe.seed
+        # Risks without a prior fit the reflected solution as well.
+        guided = not risk.needs_prior and is_guided(recipe.epochs) and rows.classes is None
+        with torch.random.fork_rng(devices=[]):  # dropout of a module draws on the global one
+            torch.manual_seed(seed)
+            return train(
+                self.features,
+                rows,
+                risk,
+                make_module(self.model, self.features.shape[1:], seed, len(rows.classes or (1,))),
+                recipe,
+                held_prior=self.orientation.held,
+                guiding_prior=guiding_prior(self.features, rows, seed) if guided else None,
+                callbacks=[Report(refuse_divergence), *callbacks],
+                **options,
+            )
 
+    def trial(self, rows: Judgements, number: int, share: float = 1.0) -> Scorer:
+        """A model of a part of the rows, without the warnings that the one to keep gives."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return self.fit(rows, number=number, share=share)
 
-def try_epochs(
-    settings: PairClassifier,
-    features: Any,
-    rows: Judgements,
-    orientation: Orientation,
-    model: Any,
-    seed: int,
-) -> tuple[float, list[Callback]]:
-    """The factor of the log-odds, and what stops the training, by a trial on hard answers.
+    def try_epochs(self, rows: Judgements) -> tuple[float, list[Callback]]:
+        """The factor of the log-odds, and what stops the training, by a trial on hard answers.
 
-    Without a trial they are 1 and nothing: where answers are soft or few, annotators are ideal, the
-    risk has a prior, or the number of epochs is not automatic.
-    """
-    rows = rows.packed(seed)
-    ideal = settings.annotators == "ideal" or needs_prior(settings.risk)
-    few = len(rows) < LEAST_TRIED or float(rows.hard().mean()) <= 0.9
-    if settings.epochs != "auto" or ideal or few or is_scikit_learn(model):
-        return 1.0, []
-    apart = held_out_rows(rows, TRIAL_SHARE, seed)
-    recipe = recipe_of(settings, model, len(rows), seed)
-    longer = replace(recipe, patience=max(recipe.patience, recipe.epochs // 2))
-    options: Any = {"held_out": rows[apart] or None, "slopes": SLOPES, "earliest": EARLIEST}
-    found = train_network(settings, features, rows[~apart], orientation, model, longer, **options)
-    return found.slope, [Until(found.epoch)]
+        Without a trial they are 1 and nothing: where answers are soft or few, annotators are ideal,
+        the risk has a prior, or the number of epochs is not automatic.
+        """
+        settings, rows = self.settings, rows.packed(self.seed)
+        ideal = settings.annotators == "ideal" or needs_prior(settings.risk)
+        few = len(rows) < LEAST_TRIED or float(rows.hard().mean()) <= 0.9
+        if settings.epochs != "auto" or ideal or few or is_scikit_learn(self.model):
+            return 1.0, []
+        apart = held_out_rows(rows, TRIAL_SHARE, self.seed)
+        recipe = recipe_of(settings, self.model, len(rows), self.seed)
+        longer = replace(recipe, patience=max(recipe.patience, recipe.epochs // 2))
+        options: Any = {"held_out": rows[apart] or None, "slopes": SLOPES, "earliest": EARLIEST}
+        found = self.train(rows[~apart], longer, **options)
+        return found.slope, [Until(found.epoch)]
 
 
 def choose_model(settings: PairClassifier, features: Any, rows: Judgements) -> str:
@@ -332,20 +314,18 @@ def _scores_of_folds(
     With several classes they are those of the set that the row is about. The models are trained on
     the corrected statements; those about single items are in all trainings.
     """
-    features, seed = corrected.features, corrected.seed
     rows = corrected.rows(options_of(settings).labelled_weight)
-    orientation = Orientation.of(settings, features, rows, seed)
+    scorer = SCORER if model in ("mlp", "mlp-bn") else model
+    training = Training.of(settings, corrected, rows, scorer)
     ends = np.sort(np.concatenate([rows.ends, judged.ends]), axis=1)
     first, couple = numbered(ends)
-    fold = np.random.default_rng(seed).permutation(len(first)) % SCORER_FOLDS
+    fold = np.random.default_rng(corrected.seed).permutation(len(first)) % SCORER_FOLDS
     fold = np.where(ends[:, 0] < 0, -1, fold[couple])
-    scorer = SCORER if model in ("mlp", "mlp-bn") else model
     scores = np.full((len(judged), 2), np.nan)
     for held in range(SCORER_FOLDS):
         at = np.flatnonzero(fold[len(rows) :] == held)
-        part = rows[fold[: len(rows)] != held]
-        found = trial(settings, features, part, orientation, scorer, seed + held, SHARE)
-        z = found.log_odds(features[judged.ends[at].ravel()])
+        found = training.trial(rows[fold[: len(rows)] != held], held, SHARE)
+        z = found.log_odds(corrected.features[judged.ends[at].ravel()])
         if judged.classes is not None:
             p = (expit(z) * judged[at].members().repeat(2, 0)).sum(1) / expit(z).sum(1)
             z = logit(p.clip(TINY, 1 - TINY))

@@ -8,29 +8,32 @@ propagation: Zhou et al., NeurIPS 2003). The result joins the statements as soft
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import sparse
-from scipy.special import expit, logit, softmax
+from scipy.special import softmax
 
 from pairlearn.columns import Floats
+<<<<<<< HEAD
 from pairlearn.estimators.completion import SMALL, targets_of
 from pairlearn.estimators.fit_input import Table
 from pairlearn.estimators.orientation import Orientation
+=======
+from pairlearn.estimators.completion import SMALL, Targets
+from pairlearn.estimators.fitted import probabilities
+>>>>>>> 87e3ecf0 (Complete targets of two classes as those of several, and train by one object)
 from pairlearn.estimators.parameters import risk_of
 from pairlearn.judgements import Judgements
 from pairlearn.judgements.kinds import kind
+from pairlearn.judgements.kinds.base import TINY
 from pairlearn.judgements.sets import join_set
 from pairlearn.randomness import permutation, stream
 
 if TYPE_CHECKING:
-    from pairlearn.estimators.classifier import PairClassifier
+    from pairlearn.estimators.learning import Training
 
-Posteriors = Callable[[Judgements, int], Floats]
-"""Trains model number k on some rows, and gives the posteriors of all instances."""
 FOLDS = 4
 NEIGHBOURS = 5
 KEPT = (0.05, 0.2, 0.5)
@@ -48,31 +51,26 @@ ITEMS = 20_000
 """Most unjudged items in the graph, drawn at random from more."""
 
 
-def with_unjudged(
-    settings: PairClassifier,
-    table: Table,
-    rows: Judgements,
-    orientation: Orientation,
-    posteriors: Posteriors,
-) -> tuple[Judgements, int]:
+def with_unjudged(training: Training, table: Table, rows: Judgements) -> tuple[Judgements, int]:
     """Add rows about unjudged items to the statements; return them and the number of rows added.
 
     A risk that reads certain kinds takes unjudged items without labels, if it reads them at all.
     So do others if the prior must be stated and no statement is about a pair.
     """
-    reads = risk_of(settings, orientation.prior).kinds
+    orientation = training.orientation
+    reads = risk_of(training.settings, orientation.prior).kinds
     held = orientation.need == "prior" and bool(rows.single.all())
     if reads or held:
         unlabelled = held or any(kind(name).implied for name in reads)
         added = Judgements.silent(table.spare) if unlabelled else None
-    elif settings.unjudged == "ignore":
+    elif training.settings.unjudged == "ignore":
         added = None
     else:
-        added = soft_labels(table, rows, posteriors)
+        added = soft_labels(training, table, rows)
     return (rows, 0) if added is None else (Judgements.concatenate([rows, added]), len(added))
 
 
-def soft_labels(table: Table, rows: Judgements, posteriors: Posteriors) -> Judgements | None:
+def soft_labels(training: Training, table: Table, rows: Judgements) -> Judgements | None:
     """Soft labels of unjudged items; None if there are too few or they do not help.
 
     Models of parts of the statements give posteriors of the items. The statements that a model has
@@ -92,35 +90,33 @@ def soft_labels(table: Table, rows: Judgements, posteriors: Posteriors) -> Judge
     fold = permutation(rng, len(rows)) % FOLDS
     rare = np.bincount(rows.kind)[rows.kind] < 2 * FOLDS
     fold[rare] = FOLDS  # in all trainings
-    shape = (len(items), *([] if rows.classes is None else [len(rows.classes)]))
-    average, misfit = np.zeros(shape), np.zeros((1 + len(KEPT), len(SHARPER)))
+
+    def posteriors(part: Judgements, number: int) -> Floats:
+        z = training.trial(part, number).log_odds(table.features[items])
+        return probabilities(z).clip(TINY, 1 - TINY)
+
+    average, misfit = np.zeros(()), np.zeros((1 + len(KEPT), len(SHARPER)))
     for held in range(FOLDS):
-        p = posteriors(rows[fold != held], held)[items]
-        average += p / (FOLDS + 1)
+        p = posteriors(rows[fold != held], held)
+        average = average + p / (FOLDS + 1)
         rest, unseen = local[fold != held], local[fold == held]
         propagated = [propagate(graph, rest, p, kept, without=unseen) for kept in KEPT]
         misfit += [
-            [_misfit(unseen, _sharpened(q, factor)) for factor in SHARPER] for q in (p, *propagated)
+            [_misfit(unseen, softmax(factor * np.log(q), 1)) for factor in SHARPER]
+            for q in (p, *propagated)
         ]
     original, *smoothed = misfit.min(1)
     if original <= min(smoothed):
         return None
-    average += posteriors(rows, FOLDS)[items] / (FOLDS + 1)
+    average += posteriors(rows, FOLDS) / (FOLDS + 1)
     best = propagate(graph, local, average, KEPT[int(np.argmin(smoothed))])[len(judged) :]
     weight = np.full(len(chosen), WEIGHT * rows.weight.sum() / (len(chosen) / 2))
     if rows.classes is None:
-        return Judgements.about_items("label", chosen, best, weight)
+        return Judgements.about_items("label", chosen, best[:, 1], weight)
     place, k = np.nonzero(best > SMALL)
     sets = np.array([join_set([name]) for name in rows.classes])
     weight = weight[place] * best[place, k]
     return Judgements.about_items("label", chosen[place], np.ones(len(k)), weight, about=sets[k])
-
-
-def _sharpened(posterior: Floats, factor: float) -> Floats:
-    """Posteriors with their log-odds multiplied by a factor."""
-    if posterior.ndim == 1:
-        return np.asarray(expit(factor * logit(posterior)))
-    return np.asarray(softmax(factor * np.log(posterior), 1))
 
 
 def neighbour_graph(x: Floats) -> sparse.csr_array:
@@ -142,19 +138,18 @@ def propagate(
     kept: float,
     without: Judgements | None = None,
 ) -> Floats:
-    """Propagate posteriors over the graph; items in statements keep their completed targets.
+    """Propagate posteriors (m, K) over the graph; items in statements keep their completed targets.
 
     Items of the statements `without` are treated as unjudged.
     """
     hidden = np.empty(0, np.int64) if without is None else without.doubled().ends
-    targets = targets_of(rows.doubled())
+    targets = Targets(rows.doubled())
     weights = targets.complete(posterior[targets.items])[0]
-    shares = weights / np.maximum(weights.sum(0), 1e-12)
-    start, own = posterior.copy(), np.full(len(posterior), kept)
-    start[targets.items] = shares[0] if posterior.ndim == 1 else shares.T
+    start, own = posterior.copy(), np.full((len(posterior), 1), kept)
+    start[targets.items] = (weights / np.maximum(weights.sum(0), 1e-12)).T
     own[targets.items] = 1.0
     start[hidden], own[hidden] = posterior[hidden], kept
-    own, result = own.reshape(-1, *[1] * (posterior.ndim - 1)), start
+    result = start
     for _ in range(ROUNDS):
         result = own * start + (1 - own) * (graph @ result)
     return result
@@ -162,6 +157,6 @@ def propagate(
 
 def _misfit(rows: Judgements, posterior: Floats) -> float:
     """Sum of squared distances of posteriors from their completed targets."""
-    targets = targets_of(rows.doubled())
+    targets = Targets(rows.doubled())
     p = posterior[targets.items]
     return float(((targets.complete(p)[1] - targets.predicted(p)) ** 2).sum())

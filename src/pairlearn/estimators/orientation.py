@@ -245,21 +245,17 @@ def solve_shift(logits: Floats, weight: Floats, prior: float) -> float:
     """Solve mean σ(z + δ) = π over weighted instances for δ."""
 
     def excess(shift: float) -> float:
-        return mean_posterior(logits + shift, weight) - prior
+        return float(mean_posterior(logits + shift, weight) - prior)
 
     # With every logit above (below) that of the prior, the mean is above (below) it.
     low, high = logit(prior) - logits.max() - 1e-3, logit(prior) - logits.min() + 1e-3
     return float(brentq(excess, low, high, xtol=1e-9))
 
 
-def mean_posterior(logits: Floats, weight: Floats) -> float:
-    """Mean σ(z) over weighted instances."""
-    return float(np.average(expit(logits), weights=weight))
-
-
-def mean_posteriors(odds: Floats, weight: Floats) -> tuple[float, ...]:
-    """Mean probabilities of K classes over weighted instances."""
-    return tuple(np.average(expit(odds), axis=0, weights=weight).tolist())
+def mean_posterior(logits: Floats, weight: Floats) -> Any:
+    """Mean σ(z) over weighted instances; with log-odds (N, K) that of each class."""
+    mean = np.average(expit(logits), axis=0, weights=weight)
+    return tuple(mean.tolist()) if mean.ndim else float(mean)
 
 
 def prior_from_similarities(

@@ -21,8 +21,13 @@ from pairlearn.annotators.model import Corrected
 from pairlearn.columns import Floats, Indices, Mask, first_rows, refuse_huge
 from pairlearn.estimators import instances
 from pairlearn.estimators.features import FeatureStep, check_width, is_frame
+<<<<<<< HEAD
 from pairlearn.estimators.fit_input import read_table
 from pairlearn.estimators.fitted import Fitted
+=======
+from pairlearn.estimators.fitted import Fitted, probabilities
+from pairlearn.estimators.table import read_table
+>>>>>>> 87e3ecf0 (Complete targets of two classes as those of several, and train by one object)
 from pairlearn.evaluation import (
     AccuracyEstimate,
     ClassAccuracy,
@@ -82,10 +87,7 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict_proba(self, X: Any) -> Floats:
         """Probabilities (m, K) of the classes in the order of `classes_`."""
-        z = self.decision_function(X)
-        if z.ndim > 1:
-            return np.asarray(expit(z) / expit(z).sum(1, keepdims=True))
-        return np.stack([expit(-z), expit(z)], 1)
+        return probabilities(self.decision_function(X))
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The likelier class of each instance."""
