@@ -16,10 +16,6 @@ from pairlearn.annotators import Annotators
 from pairlearn.columns import Floats, Indices
 from pairlearn.estimators.instances import standardise
 from pairlearn.io.encoder import ItemEncoder
-<<<<<<< HEAD
-from pairlearn.judgements.kinds.statement import TINY
-=======
->>>>>>> 87e3ecf0 (Complete targets of two classes as those of several, and train by one object)
 from pairlearn.judgements.scales import Scale
 from pairlearn.training.trainer import module_logits
 

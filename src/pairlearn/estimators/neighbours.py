@@ -16,18 +16,13 @@ from scipy import sparse
 from scipy.special import softmax
 
 from pairlearn.columns import Floats
-<<<<<<< HEAD
-from pairlearn.estimators.completion import SMALL, targets_of
-from pairlearn.estimators.fit_input import Table
-from pairlearn.estimators.orientation import Orientation
-=======
 from pairlearn.estimators.completion import SMALL, Targets
+from pairlearn.estimators.fit_input import Table
 from pairlearn.estimators.fitted import probabilities
->>>>>>> 87e3ecf0 (Complete targets of two classes as those of several, and train by one object)
 from pairlearn.estimators.parameters import risk_of
 from pairlearn.judgements import Judgements
 from pairlearn.judgements.kinds import kind
-from pairlearn.judgements.kinds.base import TINY
+from pairlearn.judgements.kinds.statement import TINY
 from pairlearn.judgements.sets import join_set
 from pairlearn.randomness import permutation, stream
 

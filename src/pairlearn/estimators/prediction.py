@@ -21,13 +21,8 @@ from pairlearn.annotators.model import Corrected
 from pairlearn.columns import Floats, Indices, Mask, first_rows, refuse_huge
 from pairlearn.estimators import instances
 from pairlearn.estimators.features import FeatureStep, check_width, is_frame
-<<<<<<< HEAD
 from pairlearn.estimators.fit_input import read_table
-from pairlearn.estimators.fitted import Fitted
-=======
 from pairlearn.estimators.fitted import Fitted, probabilities
-from pairlearn.estimators.table import read_table
->>>>>>> 87e3ecf0 (Complete targets of two classes as those of several, and train by one object)
 from pairlearn.evaluation import (
     AccuracyEstimate,
     ClassAccuracy,
