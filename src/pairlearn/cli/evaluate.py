@@ -80,7 +80,8 @@ class Scoring:
         """All measures on the held-out pairs, and on labelled items if there are some."""
         options: Any = {"threshold": self.cut, "cost": cost, "prior": self.prior}
         options["labelled"] = labelled
-        return self.held.evaluate(self.confidence, **options)
+        evaluation: Evaluation = self.held.scored.evaluate(self.confidence, **options)
+        return evaluation
 
     @property
     def cut(self) -> float:
@@ -176,7 +177,7 @@ def evaluate(
     known, against = _labelled(scoring.classifier, held, labelled, positive)
     evaluation = scoring.evaluation(costs, known)
     extras: dict[str, Any] = dict.fromkeys(LINES)
-    options = held.options(confidence)
+    options = held.scored.options(confidence)
     if choose_threshold:
         extras["chosen_threshold"] = _choice(held, costs or (1, 1), prior, options)
     if sensitivity:
@@ -211,7 +212,8 @@ def _labelled(
     if positive is None and classifier.classes_.dtype.kind == "U":
         positive = str(classifier.classes_[1])
     known, _ = read_labelled(labelled, held.items, positive)
-    return held.labelled(classifier, known, labelled), class_doubts(held, held.classes_of(known))
+    doubts = class_doubts(held.scored, held.classes_of(known))
+    return held.labelled(classifier, known, labelled), doubts
 
 
 def _choice(
@@ -219,7 +221,7 @@ def _choice(
 ) -> dict[str, Any]:
     from pairlearn.evaluation import choose_threshold
 
-    choice = choose_threshold(*held.arguments, cost=cost, prior=prior, **options)
+    choice = choose_threshold(*held.scored.arguments, cost=cost, prior=prior, **options)
     p = (1 + math.tanh(choice.threshold / 2)) / 2
     return {"probability": p, "log_odds": choice.threshold, "expected_cost": choice.cost}
 
@@ -227,7 +229,7 @@ def _choice(
 def _sensitivity(held: HeldPairs, options: dict[str, Any]) -> dict[str, Any]:
     from pairlearn.evaluation import sensitivity
 
-    band = sensitivity(*held.arguments, **options)
+    band = sensitivity(*held.scored.arguments, **options)
     slopes = [
         {"slope": k, "value": e.value, "low": e.low, "high": e.high} for k, e in band.estimates
     ]

@@ -31,23 +31,23 @@ def evaluate_classes(
     noisy: bool,
 ) -> Output:
     """Measure a model of more than two classes on judged pairs, perhaps with known classes."""
-    from pairlearn.estimators.measuring import score_classes
+    from pairlearn.estimators.measuring import HeldPairs
     from pairlearn.estimators.orientation import stated_priors
     from pairlearn.io import read_items
     from pairlearn.io.pairs import read_classes
 
     items = read_items(files[0], ids, columns=classifier.columns())
     table = reading.checked(files[1], noisy=noisy, classes=classifier.classes_)
-    scored, seen = score_classes(classifier, items, table, files)
+    held = HeldPairs.score(classifier, items, table, files)
     known = None
     if labelled is not None:
         rows, labels = read_classes(labelled, items)
-        known = classifier.labelled_places(items[rows], labels.astype(classifier.classes_.dtype))
+        known = classifier.labelled(items[rows], labels.astype(classifier.classes_.dtype))
     priors = None if prior is None else stated_priors(prior, [*map(str, classifier.classes_)])
-    accuracy = scored.accuracy(priors, confidence, known)
-    data = {"model": model, "pairs": files[1], "accuracy": accuracy.to_dict(), "seen": seen}
+    accuracy = held.scored.accuracy(priors, confidence, known)
+    data = {"model": model, "pairs": files[1], "accuracy": accuracy.to_dict(), "seen": held.seen}
     below = at_least is not None and not accuracy.low >= at_least
-    text = [*filter(None, [seen]), *_text(accuracy)]
+    text = [*filter(None, [held.seen]), *_text(accuracy)]
     if below:
         text.append(f"the accuracy may be below {at_least:g}: its interval begins at "
                     f"{accuracy.low:.3f}")  # fmt: skip

@@ -23,14 +23,13 @@ from pairlearn.estimators.files import log_odds
 from pairlearn.estimators.fit_input import Table
 from pairlearn.estimators.instances import doubt_of_seen, places_of
 from pairlearn.estimators.orientation import determines_side
-from pairlearn.estimators.prediction import ScoredClasses, ScoredPairs
+from pairlearn.estimators.prediction import ScoredPairs
 from pairlearn.evaluation import (
     AccuracyEstimate,
     ClassAccuracy,
     Evaluation,
     LabelledItems,
 )
-from pairlearn.evaluation.judged import Estimate
 from pairlearn.io import ItemTable, TableError
 from pairlearn.io.cells import list_names
 from pairlearn.judgements import Judgements
@@ -85,11 +84,6 @@ class Measured:
     dropped: int
     items: Indices
     doubt: str | None = None
-
-    @property
-    def range(self) -> Estimate:
-        """The interval over both readings of the answers."""
-        return self.accuracy
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -149,39 +143,33 @@ def _measure(
         return TOO_FEW
     soft = held.judged[held.judged.soft]
     classifier.fit_table(held.rest, progress, checkpoint)
-    counts = (len(soft), held.training, held.dropped, np.unique(held.judged.ends))
-    if soft.classes is not None:
-        of_classes = classifier.score_classes(
-            soft, lambda i: classifier.log_odds(table.features[i])
-        )
-        try:
-            return Measured(of_classes.accuracy(), _pairs(soft.ends), *counts)
-        except ValueError as error:
-            return str(error)
     scored = classifier.score_pairs(soft, lambda rows: classifier.log_odds(table.features[rows]))
-    # The held-out pairs may lack the statements that told the model the side.
-    if scored.side is None and determines_side(table.statements):
-        scored = replace(scored, side="better")
-    similar, different = ~np.isnan(scored.labels.to_array()).all(0)
-    # A prior near ½ would choose the side by chance where the model knows it.
-    if similar and (different or scored.side == "better"):
-        prior = None
+    if isinstance(scored, ScoredPairs):
+        # The held-out pairs may lack the statements that told the model the side.
+        if scored.side is None and determines_side(table.statements):
+            scored = replace(scored, side="better")
+        similar, different = ~np.isnan(scored.labels.to_array()).all(0)
+        # A prior near ½ would choose the side by chance where the model knows it.
+        if similar and (different or scored.side == "better"):
+            prior = None
     try:
         accuracy, doubt = scored.accuracy(prior), scored.doubt(prior)
     except ValueError as error:
         return str(error)
-    counts = (len(scored.ends), *counts[1:])
-    return Measured(accuracy, _pairs(scored.ends), *counts, doubt=doubt)
+    return Measured(
+        accuracy, count_pairs(scored.ends), len(scored.ends), held.training, held.dropped,
+        np.unique(held.judged.ends), doubt,
+    )  # fmt: skip
 
 
-def _pairs(ends: Indices) -> int:
+def count_pairs(ends: Indices) -> int:
     """Number of different pairs."""
     return len(np.unique(np.sort(ends, 1), axis=0))
 
 
 @dataclass(frozen=True)
-class HeldPairs(ScoredPairs):
-    """Pairs of a table that are scored by a model which has not seen their items.
+class HeldPairs:
+    """Pairs of a table, ``scored`` by a model which has not seen their items.
 
     ``table`` has all statements about such pairs of ``items``, also those of kinds that do not
     enter an accuracy. ``ignored`` counts rows without a judgement to measure with, and ``seen``
@@ -189,6 +177,7 @@ class HeldPairs(ScoredPairs):
     are those of some items, by the model that is measured.
     """
 
+    scored: Any
     items: ItemTable
     table: Judgements
     ignored: int
@@ -219,24 +208,20 @@ class HeldPairs(ScoredPairs):
             )
         scored = classifier.score_pairs(judged, log_odds_of)
         # Preferences tell the model which class is which, and no accuracy is read from them.
-        if scored.side is None and not scored.has_differences and determines_side(table):
-            scored = replace(scored, side="better")
+        if isinstance(scored, ScoredPairs) and not scored.has_differences:
+            side = scored.side or ("better" if determines_side(table) else None)
+            scored = replace(scored, side=side)
         row = table.file_rows()
         ignored = alone + len(np.unique(row)) - len(np.unique(row[table.soft]))
         remembered = seen is not None and seen.startswith(REMEMBERED)
         return cls(
-            **vars(scored), items=items, table=table, ignored=ignored, seen=seen,
+            scored=scored, items=items, table=table, ignored=ignored, seen=seen,
             log_odds_of=log_odds_of, remembered=remembered,
         )  # fmt: skip
 
-    @property
-    def answers_to_a_pair(self) -> float:
-        """Mean number of answers to a pair."""
-        return len(self.ends) / len(np.unique(np.sort(self.ends, 1), axis=0))
-
     def words(self) -> str:
         """The number of pairs, and of answers where there are several to a pair."""
-        answers, pairs = len(self.ends), round(len(self.ends) / self.answers_to_a_pair)
+        answers, pairs = len(self.scored.ends), count_pairs(self.scored.ends)
         return (
             f"{answers:,} answers about {pairs:,} pairs" if pairs < answers else f"{pairs:,} pairs"
         )
@@ -270,20 +255,7 @@ class HeldPairs(ScoredPairs):
         """Known classes (n, 2) of both ends of the pairs, NaN where unknown."""
         classes = np.full(len(self.items), np.nan)
         classes[known.ends[:, 0]] = known.u
-        return np.asarray(classes[self.ends])
-
-
-def score_classes(
-    classifier: PairClassifier, items: ItemTable, table: Judgements, files: tuple[Path, Path]
-) -> tuple[ScoredClasses, str | None]:
-    """Score pairs with statements about more than two classes, without those of items seen.
-
-    What follows says that pairs were left out because the model was trained on their items.
-    """
-    table = table.located(items.ids)
-    table = table[~table.single & table.soft]
-    new, log_odds_of, seen = _unseen(classifier, items, table.ends, files)
-    return classifier.score_classes(table[new], log_odds_of), seen
+        return np.asarray(classes[self.scored.ends])
 
 
 def _unseen(

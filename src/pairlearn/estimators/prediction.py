@@ -27,7 +27,6 @@ from pairlearn.evaluation import (
     AccuracyEstimate,
     ClassAccuracy,
     Evaluation,
-    LabelledItems,
     estimate_accuracy,
     estimate_class_accuracy,
     evaluate,
@@ -131,10 +130,9 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         `pairlearn.evaluation.estimate_class_accuracy`.
         """
         scored, doubt = self._score_held_out(pairs, labels, sample_weight, annotator, about)
+        known = None if labelled is None else self.labelled(*labelled)
         if isinstance(scored, ScoredClasses):
-            places = None if labelled is None else self.labelled_places(*labelled)
-            return scored.accuracy(confidence=confidence, labelled=places)
-        known = None if labelled is None else self._labelled_items(*labelled)
+            return scored.accuracy(confidence=confidence, labelled=known)
         estimate = scored.accuracy(confidence=confidence, labelled=known)
         if wrong := dependent_ends(JudgedPairs.of(*scored.arguments, **scored.options())):
             warnings.warn(wrong, instances.DependentPairsWarning, stacklevel=2)
@@ -164,25 +162,17 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 "estimate_accuracy, which has the recall and the precision of each class"
             )
         if labelled is not None:
-            options["labelled"] = self._labelled_items(*labelled)
+            options["labelled"] = self.labelled(*labelled)
         result = scored.evaluate(**options)
         return result if doubt is None else replace(result, warnings=(doubt, *result.warnings))
 
-    def _labelled_items(self, instances_: Any, y: Any) -> LabelledItems:
-        """Log-odds of labelled instances, and whether each is of the positive class."""
-        return LabelledItems(self.decision_function(instances_), self._places(y) == 1)
-
-    def labelled_places(self, instances_: Any, y: Any) -> tuple[Floats, Indices]:
-        """Probabilities (m, K) of labelled instances, and the position of the class of each."""
-        return self.predict_proba(instances_), self._places(y)
-
-    def _places(self, y: Any) -> Indices:
-        """The position of each class."""
+    def labelled(self, X: Any, y: Any) -> tuple[Floats, Indices]:
+        """Log-odds of labelled instances, and the position of the class of each."""
         places = {name: number for number, name in enumerate(self.classes_.tolist())}
         named = np.asarray(y).tolist()
         if strange := set(named) - places.keys():
             raise ValueError(f"labelled has classes {sorted(strange)}; known are {self.classes_}")
-        return np.array([places[name] for name in named], np.int64)
+        return self.decision_function(X), np.array([places[name] for name in named], np.int64)
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write the fitted classifier into a folder: tensors and JSON, no code.
@@ -326,8 +316,7 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             warnings.warn(doubt, instances.SeenItemsWarning, stacklevel=3)
         if new.sum() >= 2:
             judged = judged[new]
-        score: Any = self.score_pairs if judged.classes is None else self.score_classes
-        return score(judged, lambda rows: self.log_odds(table.features[rows])), doubt
+        return self.score_pairs(judged, lambda rows: self.log_odds(table.features[rows])), doubt
 
     def unseen(self, ends: Indices, features: NDArray[Any], ids: NDArray[Any] | None) -> Mask:
         """Mask of the pairs (n, 2) of items of which none was seen in training."""
@@ -336,15 +325,9 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         seen = instances.places_of(self.fitted_.training_items, features[needed], names) >= 0
         return np.asarray(~seen[places.reshape(ends.shape)].any(1))
 
-    def score_classes(
+    def score_pairs(
         self, judged: Judgements, log_odds: Callable[[Indices], Floats]
-    ) -> ScoredClasses:
-        """Score both ends of pairs with statements about more than two classes."""
-        rows = self.corrected(judged).judged
-        needed, places = np.unique(rows.ends, return_inverse=True)
-        return ScoredClasses(expit(log_odds(needed))[places.reshape(rows.ends.shape)], rows)
-
-    def score_pairs(self, judged: Judgements, log_odds: Callable[[Indices], Floats]) -> ScoredPairs:
+    ) -> ScoredPairs | ScoredClasses:
         """Correct judgements for how the annotators answer, and score both ends of their pairs.
 
         ``log_odds`` computes those of some items.
@@ -352,6 +335,8 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         rows, noise = self.corrected(judged)
         needed, places = np.unique(rows.ends, return_inverse=True)
         z = log_odds(needed)[places.reshape(rows.ends.shape)]
+        if rows.classes is not None:
+            return ScoredClasses(z, rows)
         if judged.hard().mean() > 0.5:  # they do not show confidence
             noise = np.full(len(rows), np.nan)
         weight = None if (rows.weight == 1).all() else rows.weight
@@ -370,9 +355,9 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
 @dataclass(frozen=True)
 class ScoredClasses:
-    """Probabilities (n, 2, K) of both ends of pairs, beside statements about sets of classes."""
+    """Log-odds ``z`` (n, 2, K) of both ends of pairs, beside statements about sets of classes."""
 
-    p: Floats
+    z: Floats
     judged: Judgements
 
     @property
@@ -382,19 +367,19 @@ class ScoredClasses:
 
     def accuracy(
         self,
-        priors: Any = None,
+        prior: Any = None,
         confidence: float = 0.95,
         labelled: tuple[Floats, Indices] | None = None,
     ) -> ClassAccuracy:
         """Estimate the accuracy; see `pairlearn.evaluation.estimate_class_accuracy`."""
+        known = labelled and (probabilities(labelled[0]), labelled[1])
+        p, q = expit(self.z).swapaxes(0, 1)
         return estimate_class_accuracy(
-            self.p[:, 0],
-            self.p[:, 1],
-            self.judged,
-            priors=priors,
-            confidence=confidence,
-            labelled=labelled,
+            p, q, self.judged, priors=prior, confidence=confidence, labelled=known
         )
+
+    def doubt(self, prior: Any = None) -> None:
+        """No warning about the decisions: statements name the classes."""
 
 
 @dataclass(frozen=True)
@@ -457,7 +442,7 @@ class ScoredPairs:
         self,
         prior: float | None = None,
         confidence: float = 0.95,
-        labelled: LabelledItems | None = None,
+        labelled: Any = None,
     ) -> AccuracyEstimate:
         """Estimate the accuracy under both readings of the answers, or with labelled items."""
         options = self.options(confidence) | {"side": self.likely_side, "labelled": labelled}
