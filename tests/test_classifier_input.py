@@ -209,22 +209,21 @@ def test_predict_checks_instances_in_scikit_learns_words():
 
 
 @pytest.mark.parametrize("value", [10**400, -(10**6000)], ids=["large", "unprintable"])
-def test_integers_beyond_floating_point_are_named(value):
-    size = rf"has about {'-' * (value < 0)}1e\d+ in row 1"
+def test_integers_beyond_floating_point_are_refused(value):
     rows, frame = [[0, 0, 0], [0, value, 1]], pd.DataFrame(X, columns=[*"abc"])
     new = pd.DataFrame(rows, columns=[*"abc"])
-    with pytest.raises(ValueError, match=f"X {size}, column 1, which is too large: rescale it"):
+    with pytest.raises(OverflowError):
         fit().predict_proba(rows)
-    with pytest.raises(ValueError, match=f"X {size}, column 'b'"):
+    with pytest.raises(OverflowError):
         fit(ENDS, preprocessor=frame).predict_proba(new)
     gaps = frame.assign(c=[None, *X[1:, 2]])
-    with pytest.raises(ValueError, match=f"the table {size}, column 'b'"):
+    with pytest.raises(ValueError, match=r"'b': .* too large"):
         fit(ENDS, preprocessor=gaps).predict_proba(new)
-    with pytest.raises(ValueError, match=f"pairs {size}, column 0"):
+    with pytest.raises(ValueError, match=r"pairs must be numbers: .*too large"):
         fit([[[0], [1]], [[value], [0]]], LABELS[:2])
-    with pytest.raises(ValueError, match=f"labels {size}, column 0"):
+    with pytest.raises(ValueError, match=r"labels must be numbers: .*too large"):
         fit(PAIRS[:2], [[0.5, 0], [value, 0]])
-    with pytest.raises(ValueError, match=f"sample_weight {size}, which is too large"):
+    with pytest.raises(ValueError, match=r"sample_weight must be numbers: .*too large"):
         fit(PAIRS[:2], LABELS[:2], {"sample_weight": [1, value]})
     with pytest.raises(TableError, match="similarity must be numbers: int too large"):
         pair_table([1], [2], [value], None)

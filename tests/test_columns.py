@@ -19,7 +19,7 @@ from pairlearn import Judgements, PairClassifier, PairLabels
 from pairlearn.cli import app
 from pairlearn.estimators import ItemKFold
 from pairlearn.estimators.features import ColumnsWarning
-from pairlearn.io import ItemTable, TableError, read_items
+from pairlearn.io import TableError, read_items
 
 GOOD, BAD = ["quiet", "solid", "smooth"], ["Noisy", "broken", "loose"]
 FILLER = ["the pump", "was", "here"]
@@ -181,9 +181,6 @@ def test_a_table_that_cannot_be_encoded_by_the_rules_of_the_model(
         model.predict(part)
     with pytest.raises(ValueError, match=told):
         PairClassifier.load(fitted / "model", preprocessor=part).predict(part.ids)
-    whole = read_items(fitted / "new.csv")
-    with pytest.raises(TableError, match="different rules: read all files with the encoder"):
-        ItemTable.concatenate([read_items(fitted / "new.csv", columns=model.columns()), whole])
 
 
 def test_evaluate_report_and_check_read_the_same_columns(fitted: Path, tmp_path: Path) -> None:

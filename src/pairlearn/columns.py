@@ -12,7 +12,6 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from numbers import Rational
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
 import numpy as np
@@ -342,25 +341,6 @@ def as_floats(values: Any) -> Floats:
     if is_tensor(values):
         values = values.detach().double().cpu().numpy()
     return np.asarray(values, dtype=np.float64)
-
-
-@contextmanager
-def refuse_huge(name: str, values: Any) -> Iterator[None]:
-    """Turn an OverflowError within a block into a ValueError that names the largest number.
-
-    ``values`` are an array, a list or a data frame.
-    """
-    try:
-        yield
-    except OverflowError:
-        names, cells = getattr(values, "columns", None), np.asarray(values, dtype=object)
-        exact: list[Any] = [c for c in np.ndenumerate(cells) if isinstance(c[1], Rational)]
-        place, value = max(exact, key=lambda cell: abs(cell[1]))
-        column = place[-1] if names is None else quote(names[place[-1]])
-        where = f"row {place[0]}" + f", column {column}" * (len(place) > 1)
-        raise ValueError(
-            f"{name} has {quote(value)} in {where}, which is too large: rescale it"
-        ) from None
 
 
 def is_tensor(values: Any) -> TypeGuard[Tensor]:

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from pairlearn.columns import TableError, locate_errors, quote, refuse_huge
+from pairlearn.columns import TableError, locate_errors, quote
 from pairlearn.io.cells import (
     UNNAMED,
     ColumnChoice,
@@ -144,10 +144,9 @@ def _cells(frame: Any) -> dict[str, Any]:
     cells, bad = {}, {}
     for name in _names_of(frame) or ():
         try:
-            with refuse_huge("the table", frame):
-                column = pyarrow.chunked_array(pyarrow.array(frame[name], from_pandas=True))
+            column = pyarrow.chunked_array(pyarrow.array(frame[name], from_pandas=True))
             cells[name] = column.combine_chunks()
-        except (pyarrow.ArrowException, TypeError) as error:
+        except (pyarrow.ArrowException, TypeError, OverflowError) as error:
             bad[name] = str(error)
     if bad:
         reasons = "; ".join(f"{quote(name)}: {reason:.80}" for name, reason in bad.items())

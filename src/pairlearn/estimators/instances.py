@@ -25,7 +25,6 @@ from pairlearn.columns import (
     find_rows,
     first_rows,
     locate_errors,
-    refuse_huge,
     whole_number,
     whole_numbers,
     without_gaps,
@@ -216,13 +215,12 @@ def checked_numbers(name: str, values: NDArray[Any]) -> NDArray[Any]:
     """An array as real numbers; objects and text are converted if they are numbers."""
     if values.dtype.kind in "fiub":
         return values
-    with refuse_huge(name, values):
-        try:
-            if values.dtype.kind == "c":
-                raise ValueError("complex numbers")
-            return without_gaps(values).astype(np.float64)
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"{name} must be numbers: {error}") from None
+    try:
+        if values.dtype.kind == "c":
+            raise ValueError("complex numbers")
+        return without_gaps(values).astype(np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ValueError(f"{name} must be numbers: {error}") from None
 
 
 def _plain_id(ids: NDArray[Any], row: int) -> Any:

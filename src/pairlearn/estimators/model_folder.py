@@ -86,7 +86,6 @@ class Column(Section):
     words: list[str]
     weights: list[float]
     other: bool
-    times: bool
 
 
 class Instances(Section):

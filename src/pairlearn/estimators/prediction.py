@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import nn
 
 from pairlearn.annotators.model import Corrected
-from pairlearn.columns import Floats, Indices, Mask, first_rows, refuse_huge
+from pairlearn.columns import Floats, Indices, Mask, first_rows
 from pairlearn.estimators import instances
 from pairlearn.estimators.features import FeatureStep, check_width, is_frame
 from pairlearn.estimators.fit_input import read_table
@@ -250,8 +250,7 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 "X.reshape(1, -1) if it is one instance"
             )
         if not (items or ids) and len(self.instance_shape_) == 1:
-            with refuse_huge("X", x):
-                return self._validated(x, step)
+            return self._validated(x, step)
         features = instances.read_instances("X", x, self.preprocessor, step)
         if features.shape[1:] != self.instance_shape_:
             raise ValueError(

@@ -26,8 +26,6 @@ from pairlearn.io.cells import (
     read_values,
 )
 
-PERIODS = {"year": 365.2425, "week": 7.0, "day": 1.0}
-"""Lengths of the cycles of dates, in days."""
 MOST_WORDS = 2000
 MOST_CELLS = 1 << 27
 """Words times items: large tables keep fewer words, so that their features fit in memory."""
@@ -40,8 +38,7 @@ class Column:
 
     ``fill`` is the median, which replaces gaps (None if training had none). ``words`` are the
     categories or words with a feature each, ``weights`` their inverse document frequencies. With
-    ``other``, rare and unknown categories are one more feature; with ``times``, dates have a time
-    of day.
+    ``other``, rare and unknown categories are one more feature.
     """
 
     name: str
@@ -50,16 +47,10 @@ class Column:
     words: tuple[str, ...] = ()
     weights: tuple[float, ...] = ()
     other: bool = False
-    times: bool = False
 
     def __post_init__(self) -> None:
         if self.kind == "text" and len(self.weights) != len(self.words):
             raise ValueError(f"column {self.name!r:.80} has not as many weights as words")
-
-    @property
-    def periods(self) -> list[str]:
-        """Cycles of a date that are features."""
-        return [*PERIODS][: 3 if self.times else 2] if self.kind == "date" else []
 
     def outputs(self) -> list[str]:
         """Names of its features."""
@@ -72,9 +63,7 @@ class Column:
             return [
                 f"{self.name}: {'rgb'[c]} {row},{column}" for c, row, column in np.ndindex(PIXELS)
             ]
-        waves = [f"{self.name}, {wave} of the {period}" for period in self.periods
-                 for wave in ("sine", "cosine")]  # fmt: skip
-        return [self.name, *waves] + [f"{self.name} is missing"] * (self.fill is not None)
+        return [self.name] + [f"{self.name} is missing"] * (self.fill is not None)
 
     def encode(self, values: NDArray[Any]) -> NDArray[Any]:
         """Features (m, k) of values (m,)."""
@@ -91,12 +80,8 @@ class Column:
             for row in first_rows(missing):
                 message = f"feature {quote(self.name)} is missing; fill it in or drop the row"
                 raise RowError(row, message)
-        filled = np.where(missing, 0.0 if self.fill is None else self.fill, values)
-        features = [filled]
-        for period in self.periods:
-            angle = 2 * np.pi * (filled / PERIODS[period] % 1)
-            features += [np.sin(angle), np.cos(angle)]
-        return np.stack(features if self.fill is None else [*features, missing], 1)
+            return values[:, None]
+        return np.stack([np.where(missing, self.fill, values), missing], 1)
 
     @cached_property
     def _vectorizer(self) -> Any:
@@ -277,4 +262,4 @@ def _fit_column(name: str, kind: ColumnKind, values: NDArray[Any]) -> Column:
         return Column(name, kind, words=words, weights=tuple(vectorizer.idf_.tolist()))
     gaps = np.isnan(values).any()
     fill = float(np.nanmedian(values.astype(np.float64))) if gaps else None
-    return Column(name, kind, fill, times=kind == "date" and bool((values % 1 > 0).any()))
+    return Column(name, kind, fill)

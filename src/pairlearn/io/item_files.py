@@ -8,7 +8,6 @@ import tokenize
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ from pairlearn.columns import (
     locate_errors,
     quote,
     row_number,
+    unify_ids,
 )
 from pairlearn.extras import missing_extra
 from pairlearn.io.cells import (
@@ -41,7 +41,8 @@ from pairlearn.io.pairs import PathLike
 from pairlearn.io.sources import Columns, Source, existing_file, open_source, suffix_of
 
 SAMPLE_ROWS = 10_000
-"""Rows that tell the kinds of columns."""
+"""Rows that tell the kinds of columns: the first of a file, as far as they are in one batch. More
+would seldom change a kind, and take time."""
 
 
 def read_items(
@@ -84,9 +85,9 @@ def read_items(
     path, ids = Path(path), None if ids is None else Path(ids)
     source = _open_items(path, ids)
     if source is None:
-        items = _join_items(list(_npy_batches(path, ids)))
+        items = join_batches(list(_npy_batches(path, ids)))
     elif isinstance(columns, ItemEncoder):
-        items = _join_items(list(_encoded_batches(source, columns)))
+        items = join_batches(list(_encoded_batches(source, columns)))
     else:
         items = _fit_encoder(source, columns or ColumnChoice())
     with locate_errors(source.place if source else lambda row: f"{ids}, row {row + 1}"):
@@ -136,7 +137,10 @@ def iter_items(
     return (part[start : start + rows] for part in parts for start in range(0, len(part), rows))
 
 
-_join_items = partial(ItemTable.concatenate, unique=False)
+def join_batches(parts: Sequence[ItemTable]) -> ItemTable:
+    """Join the batches of a file."""
+    ids = np.concatenate(unify_ids([part.ids for part in parts]))
+    return parts[0].like(ids, np.concatenate([part.features for part in parts]))
 
 
 def _open_items(path: Path, ids: Path | None) -> Source | None:
@@ -204,28 +208,16 @@ def item_kinds(
 def _find_kinds(
     source: Source, choice: ColumnChoice
 ) -> tuple[dict[str, ColumnKind], tuple[str, ...]]:
-    import pyarrow
-
     names = _feature_names(source, [*choice.columns, *choice.ignore, *choice.kinds])
     unnamed = [name for name in filter(UNNAMED.fullmatch, source.names) if name not in names]
     names = choice.select(names)
     if isinstance(source, FolderSource):
         return {source.kind: source.kind}, ()
-    batches: list[Columns] = []
-    for batch in source.batches(names):
-        batches.append(batch)
-        if sum(len(cells[names[0]]) for cells in batches) >= SAMPLE_ROWS:
-            break
-    if not batches:
+    first = next(source.batches(names), None)
+    if first is None:
         raise TableError(f"{source.path} has a header but no rows")
-    sample = {
-        name: pyarrow.chunked_array([cells[name] for cells in batches])
-        .unify_dictionaries()
-        .combine_chunks()[:SAMPLE_ROWS]
-        for name in names
-    }
     with _in_file(source):
-        kinds, notes = choice.kinds_of(sample)
+        kinds, notes = choice.kinds_of({name: cells[:SAMPLE_ROWS] for name, cells in first.items()})
     return kinds, (*map(no_name, unnamed), *notes)
 
 

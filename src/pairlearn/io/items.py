@@ -18,7 +18,6 @@ from pairlearn.columns import (
     first_rows,
     locate_errors,
     quote,
-    unify_ids,
 )
 
 if TYPE_CHECKING:
@@ -91,27 +90,6 @@ class ItemTable:
     def like(self, ids: Any, features: Any) -> ItemTable:
         """Make a table of other items with the same features."""
         return self.trusted(**vars(self) | {"ids": ids, "features": features, "values": None})
-
-    @classmethod
-    def concatenate(cls, parts: Sequence[ItemTable], *, unique: bool = True) -> ItemTable:
-        """Join tables with the same features; with `unique`, check that no id occurs twice."""
-        if not parts:
-            raise TableError("parts is empty: give at least one ItemTable")
-        for part in parts[1:]:
-            if part.names != parts[0].names:
-                raise TableError(
-                    f"parts have different features: {list(parts[0].names)} and {list(part.names)}"
-                )
-            if part.encoder != parts[0].encoder:
-                raise TableError(
-                    "parts are encoded by different rules: read all files with the encoder of the "
-                    "first, read_items(path, columns=first.encoder)"
-                )
-        ids: Any = np.concatenate(unify_ids([part.ids for part in parts]))
-        with locate_errors():
-            if unique:
-                check_unique("id", ids)
-        return parts[0].like(ids, np.concatenate([part.features for part in parts]))
 
     def __len__(self) -> int:
         return len(self.ids)

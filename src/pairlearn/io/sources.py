@@ -7,6 +7,7 @@ rows from 1, without the header.
 from __future__ import annotations
 
 import csv
+import io
 import os
 import re
 from abc import ABC, abstractmethod
@@ -90,7 +91,7 @@ class Source(ABC):
         row = 0
         for columns in self.batches(names):
             with locate_errors(self.place, row):
-                table = _build_table(build, columns)
+                table = build(columns)
             yield table
             row += len(columns[names[0]])
         if row == 0:
@@ -109,16 +110,6 @@ class Source(ABC):
         )
 
 
-def _build_table(build: Callable[[Columns], Table], columns: Columns) -> Table:
-    """Build a table, or raise the error of the earliest bad row, whatever the batches are."""
-    try:
-        return build(columns)
-    except RowError as error:
-        if error.row:
-            _build_table(build, {name: column[: error.row] for name, column in columns.items()})
-        raise
-
-
 class CsvSource(Source):
     """A CSV file, perhaps compressed: one header, no ragged rows. All cells are text."""
 
@@ -127,7 +118,7 @@ class CsvSource(Source):
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        with self._errors("header"), self._open() as file:
+        with self._errors("header"), _CheckedBytes(self) as file:
             start = file.read(BLOCK).removeprefix(_BOM)
             lines = re.split(rb"\r\n|\n|\r", start)
             self._skipped = next((row for row, line in enumerate(lines) if line.strip()), -1) + 1
@@ -147,7 +138,7 @@ class CsvSource(Source):
         from pyarrow import csv as arrow_csv
 
         places = [self.names.index(name) for name in names]
-        with self._errors(), self._open() as file:
+        with self._errors(), _CheckedBytes(self) as file:
             unnamed = [f"f{place}" for place in range(len(self.names))]
             # With its threads beside torch's, the process sometimes aborts when it ends.
             reading = arrow_csv.ReadOptions(
@@ -175,9 +166,6 @@ class CsvSource(Source):
                 if any("\n" in cell for cell in ends):
                     raise TableError(f"{self.path}: a quoted cell is never closed")
 
-    def _open(self) -> _CheckedBytes:
-        return _CheckedBytes(self)
-
     @contextmanager
     def _errors(self, place: str = "") -> Iterator[None]:
         """Turn errors of pyarrow into a TableError that names the row."""
@@ -202,39 +190,28 @@ class CsvSource(Source):
             raise TableError(f"{self.path}{place}: {problem}") from None
 
 
-class _CheckedBytes:
+class _CheckedBytes(io.RawIOBase):
     """The bytes of a file, decompressed, without BOM; refuses NUL and counts quotes."""
-
-    closed = False
 
     def __init__(self, source: CsvSource) -> None:
         import pyarrow
 
-        self._source, self._path, self._start = source, source.path, True
+        self._source, self._start = source, True
         source._quotes = 0
         self._file = pyarrow.input_stream(str(source.path), compression="detect")
 
-    def read(self, size: int) -> bytes:
+    def read(self, size: int = -1) -> bytes:
         block: bytes = self._file.read(size)
         if self._start:
-            block = block.removeprefix(_BOM)
-            self._start = False
+            block, self._start = block.removeprefix(_BOM), False
         if b"\0" in block:
-            raise TableError(f"{self._path}: not UTF-8 text (NUL bytes); save the file as UTF-8")
+            where = self._source.path
+            raise TableError(f"{where}: not UTF-8 text (NUL bytes); save the file as UTF-8")
         self._source._quotes += block.count(b'"')
         return block
 
     def readable(self) -> bool:
         return True
-
-    def close(self) -> None:
-        self._file.close()
-
-    def __enter__(self) -> _CheckedBytes:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 class ParquetSource(Source):

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from pairlearn.atomic import replacing
 from pairlearn.columns import TableError, check_text, locate_errors
-from pairlearn.io.items import ItemTable, default_names
+from pairlearn.io.items import ItemTable
 from pairlearn.io.sources import suffix_of
 from pairlearn.judgements import Judgements, kinds
 
@@ -62,10 +62,9 @@ def file_columns(table: Judgements) -> dict[str, NDArray[Any]]:
 
 
 def write_items(items: ItemTable, path: str | os.PathLike[str]) -> Path:
-    """Write a table of items as CSV, Parquet or NPY, atomically, and return the path.
+    """Write a table of items as CSV or Parquet, atomically, and return the path.
 
-    `read_items` gives the same table, as in `write_pairs`. NPY holds the features only: TableError
-    unless the ids are 0, 1, …, m − 1 and the names x0, x1, ….
+    `read_items` gives the same table, as in `write_pairs`.
 
     Examples
     --------
@@ -75,14 +74,7 @@ def write_items(items: ItemTable, path: str | os.PathLike[str]) -> Path:
     ['id,x0,x1', 'a,0.5,2.0']
     """
     path = Path(path)
-    if suffix_of(path, "items", (".csv", ".parquet", ".npy")) == ".npy":
-        if items.ids.dtype.kind != "i" or not np.array_equal(items.ids, np.arange(len(items))):
-            raise TableError(f"{path} has no room for ids; write .parquet or .csv")
-        if items.names != default_names(len(items.names)):
-            raise TableError(f"{path} has no room for names; write .parquet or .csv")
-        with replacing(path) as part, part.open("wb") as file:
-            np.save(file, items.features, allow_pickle=False)
-        return path
+    suffix_of(path, "items", (".csv", ".parquet"))
     with open_rows(path, ["id", *items.names]) as rows:
         for start in range(0, len(items), BATCH):
             rows.write(items[start : start + BATCH].columns())
