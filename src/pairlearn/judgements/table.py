@@ -34,26 +34,10 @@ from pairlearn.columns import (
     unknown_id,
     whole_number,
 )
-from pairlearn.judgements.kinds import (
-    KINDS,
-    Column,
-    Kind,
-    code,
-    columns_of,
-    kind,
-    mistakes,
-    read_columns,
-)
-from pairlearn.judgements.kinds import columns as known_columns
+from pairlearn.judgements import kinds as known_kinds
+from pairlearn.judgements.kinds import KINDS, Column, Kind, code, columns_of, kind
 from pairlearn.judgements.scales import Scale
-from pairlearn.judgements.sets import (
-    Sets,
-    check_classes,
-    join_set,
-    members_of,
-    names_in,
-    read_sets,
-)
+from pairlearn.judgements.sets import Sets, check_classes, join_set, members_of, names_in, read_sets
 from pairlearn.labels import PairLabels
 from pairlearn.randomness import permutation, stream
 
@@ -61,6 +45,8 @@ __all__ = ["Judgements"]
 
 OF_ROWS = ("ends", "kind", "values", "weight", "annotator", "about", "q")
 """The columns of a table, in which every statement has a value."""
+WHERE_MISSING = {"weight": 1.0, "annotator": "", "about": "", "q": 1.0}
+"""The value of every statement in a column that is not given."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,53 +148,37 @@ class Judgements:
         weight = None if weight is None else np.asarray(weight, np.float64)
         with locate_errors(lambda row: f"row {row}"):
             annotator = None if annotator is None else as_text("annotator", annotator)
-            numbers = read_columns(columns)
+            numbers = known_kinds.read_columns(columns)
             chosen = _read_shares({"q": q})
-            if problems := [*mistakes(numbers, noisy=True), *_refused_shares(chosen)]:
+            if problems := [*known_kinds.mistakes(numbers, noisy=True), *_refused_shares(chosen)]:
                 raise RowError.listing(problems)
             sets = None if about is None else read_sets(about)
-            return cls._from_numbers(ends, numbers, weight, annotator, ids, sets, chosen.get("q"))
+            of_row = {"weight": weight, "annotator": annotator, "about": sets, **chosen}
+            return cls._from_numbers(ends, numbers, ids, of_row)
 
     @classmethod
     def _from_numbers(
-        cls,
-        ends: Indices,
-        numbers: Mapping[str, Floats],
-        weight: Any,
-        annotator: Any,
-        ids: Any,
-        about: Any = None,
-        q: Any = None,
+        cls, ends: Indices, numbers: Mapping[str, Floats], ids: Any, of_row: Mapping[str, Any]
     ) -> Judgements:
         """Make statements from columns of numbers that were checked before."""
-        groups = [
-            codes
-            for codes in _codes_sharing_columns()
-            if any(numbers.keys() >= {*KINDS[number].named} for number in codes)
-        ]
-        kinds = np.full((len(ends), len(groups)), -1, np.int8)
-        values = np.zeros((*kinds.shape, 2))
-        for place, codes in enumerate(groups):
-            # Kinds with more columns come later, and take the rows that have all of them.
-            for number in sorted(codes, key=lambda code: len(KINDS[code].columns)):
-                columns = KINDS[number].columns
-                if numbers.keys() >= {*KINDS[number].named}:
-                    given = np.logical_and.reduce([~np.isnan(numbers[c.name]) for c in columns])
-                    kinds[given, place] = number
-                    for column in columns:
-                        values[given, place, column.place] = numbers[column.name][given]
-            check_ends(ends, kinds[:, place])
-        at, which = np.nonzero(kinds >= 0)
-        weight, annotator, about, q = (
-            None if cells is None else cells[at] for cells in (weight, annotator, about, q)
-        )
-        kinds, values = kinds[at, which], values[at, which]
-        table = cls(ends[at], kinds, values, weight, annotator, ids, about, q)
-        for name in table.kinds():
-            rows = table.of(name)
-            for message in kind(name).mistakes(table.ends[rows], *table.values[rows].T):
+        stated = np.full((len(ends), len(KINDS)), -1, np.int8)
+        # Kinds with more columns come later, and take the rows that have all of them.
+        for number in sorted(range(len(KINDS)), key=lambda number: len(KINDS[number].columns)):
+            if numbers.keys() >= {*KINDS[number].named}:
+                given = [~np.isnan(numbers[name]) for name in KINDS[number].named]
+                stated[np.logical_and.reduce(given), _place(number)] = number
+        for codes in stated.T:
+            check_ends(ends, codes)
+        row, place = np.nonzero(stated >= 0)
+        kinds, values = stated[row, place], np.zeros((len(row), 2))
+        for number in np.unique(kinds):
+            rows = kinds == number
+            for column in KINDS[number].columns:
+                values[rows, column.place] = numbers[column.name][row[rows]]
+            for message in KINDS[number].mistakes(ends[row[rows]], *values[rows].T):
                 raise ValueError(message)
-        return table
+        given = {name: column[row] for name, column in of_row.items() if column is not None}
+        return cls(ends[row], kinds, values, ids=ids, **given)
 
     @classmethod
     def from_cells(
@@ -225,12 +195,12 @@ class Judgements:
         ``cells`` are words or numbers by the names of all columns but ``left`` and ``right``, and
         ``scales`` of some columns are those that answers were given on.
         """
-        known, alone, cells = known_columns(), ends[:, 1] < 0, dict(cells)
+        known, alone, cells = known_kinds.columns(), ends[:, 1] < 0, dict(cells)
         if "about" in cells:
             cells["about"] = read_sets(cells["about"])
             if "label" in cells:
                 cells |= classes_in_labels(cells["label"], cells["about"])
-        numbers = read_columns({name: cells[name] for name in known if name in cells})
+        numbers = known_kinds.read_columns({name: cells[name] for name in known if name in cells})
         for name in numbers.keys() & columns_of(single=True):
             numbers[name] = np.where(alone, numbers[name], np.nan)  # may be anything beside pairs
         for name, scale in scales.items():
@@ -242,7 +212,7 @@ class Judgements:
             | np.logical_or.reduce([~np.isnan(numbers[n]) for n in names if n in numbers])
             for names in (columns_of(single=False), columns_of(single=True))
         )
-        problems = [*mistakes(numbers, noisy=noisy), *_refused_shares(shares)]
+        problems = [*known_kinds.mistakes(numbers, noisy=noisy), *_refused_shares(shares)]
         *first, last = columns_of(single=False)[:3]
         for row in first_rows(~alone & ~about_pair, LISTED):
             problems.append(
@@ -253,15 +223,8 @@ class Judgements:
         if problems:
             raise RowError.listing(problems)
         try:
-            return cls._from_numbers(
-                ends,
-                numbers,
-                shares.get("weight"),
-                cells.get("annotator"),
-                ids,
-                cells.get("about"),
-                shares.get("q"),
-            )
+            of_row = {name: cells.get(name) for name in ("annotator", "about")} | shares
+            return cls._from_numbers(ends, numbers, ids, of_row)
         except ValueError as error:
             raise RowError(None, str(error)) from None
 
@@ -392,17 +355,11 @@ class Judgements:
             joined: Any = np.unique(np.concatenate(unify_ids(named)))
             parts = [part.located(joined) for part in parts]
             named = [joined]
-        columns: dict[str, Any] = {}
-        empty = {"annotator": "", "about": "", "q": 1.0}
-        for name in OF_ROWS:
-            given = [getattr(part, name) for part in parts]
-            if any(column is not None for column in given):
-                columns[name] = np.concatenate(
-                    [
-                        np.full(len(part), empty[name]) if column is None else column
-                        for part, column in zip(parts, given, strict=True)
-                    ]
-                )
+        columns: dict[str, Any] = {
+            name: np.concatenate([part._column(name) for part in parts])
+            for name in OF_ROWS
+            if any(getattr(part, name) is not None for part in parts)
+        }
         classes = next((part.classes for part in parts if part.classes is not None), None)
         return cls(**columns, ids=named[0] if named else None, classes=classes)
 
@@ -427,14 +384,17 @@ class Judgements:
 
     def _comparable(self) -> list[NDArray[Any]]:
         items = [self.ends] if self.ids is None else [self.left, self.right]
-        annotator = np.full(len(self), "") if self.annotator is None else self.annotator
-        q = np.ones(len(self)) if self.q is None else self.q
-        return [*items, self.kind, self.values, self.weight, annotator, self.sets, q]
+        return [*items, self.kind, self.values, *map(self._column, WHERE_MISSING)]
+
+    def _column(self, name: str) -> NDArray[Any]:
+        """A column of `OF_ROWS`, filled where it is not given."""
+        column: NDArray[Any] | None = getattr(self, name)
+        return np.full(len(self), WHERE_MISSING[name]) if column is None else column
 
     @property
     def sets(self) -> Sets:
         """The set of classes that each row is about, "" for none."""
-        return np.full(len(self), "") if self.about is None else self.about
+        return self._column("about")
 
     @property
     def inverse_q(self) -> Floats:
@@ -627,11 +587,9 @@ class Judgements:
         Consecutive statements of one annotator about the same items share a row where their columns
         do not, and stand in the order of the kinds.
         """
-        group = np.empty(len(KINDS), np.int64)
-        for number, codes in enumerate(_codes_sharing_columns()):
-            group[codes] = number
+        place = np.array([_place(number) for number in range(len(KINDS))])[self.kind]
         same = (self.ends[1:] == self.ends[:-1]).all(1) & (self.weight[1:] == self.weight[:-1])
-        same &= group[self.kind[1:]] > group[self.kind[:-1]]
+        same &= place[1:] > place[:-1]
         for column in (self.annotator, self.about, self.q):
             if column is not None:
                 same &= column[1:] == column[:-1]
@@ -645,15 +603,14 @@ class Judgements:
         if self.single.any():
             right = np.ma.masked_where(self.single, right)
         columns: dict[str, NDArray[Any]] = {"left": self.left[firsts], "right": right[firsts]}
-        for name, column in known_columns().items():
+        for name, column in known_kinds.columns().items():
             filled = self.of(*(kind.name for kind in KINDS if name in kind.named))
             if filled.any() or (not len(self) and name == "similarity"):
                 columns[name] = np.full(len(firsts), np.nan)
                 columns[name][row[filled]] = self.values[filled, column.place]
-        if (self.weight != 1).any():
-            columns["weight"] = self.weight[firsts]
-        for name in ("annotator", "about", "q"):
-            if (column := getattr(self, name)) is not None:
+        for name in WHERE_MISSING:
+            column = getattr(self, name)
+            if column is not None and (name != "weight" or (column != 1).any()):
                 columns[name] = column[firsts]
         return columns
 
@@ -683,22 +640,21 @@ class Judgements:
         single = self.single
         if not single.any():
             return self
-        parts = [self[~single]] if not single.all() else []
-        with_u, with_both = self[single & ~self.joint], self[single & self.joint]
-        parts += [with_both.doubled()] if len(with_both) else []
-        sets = np.unique(with_u.sets, return_inverse=True)[1].reshape(-1)
-        keys = np.stack([with_u.kind.astype(np.float64), with_u.weight, sets], 1)
-        groups, group_of = np.unique(keys, axis=0, return_inverse=True)
-        for number in range(len(groups)):
-            group = with_u[group_of.ravel() == number]
-            order = permutation(stream(seed, "labelled"), len(group))
-            odd = len(order) % 2
-            rows = np.concatenate([order, order[len(order) - odd :]]).reshape(-1, 2)
-            weight = group.weight[rows[:, 0]]
-            weight[len(weight) - odd :] /= 2
-            first = replace(group[rows[:, 0]], annotator=None, weight=weight)
-            parts.append(replace(first, ends=group.ends[rows, 0], values=group.u[rows]))
-        return Judgements.concatenate(parts)
+        parts = [self[~single], self[single & self.joint].doubled()]
+        rows = self[single & ~self.joint]
+        sets = np.unique(rows.sets, return_inverse=True)[1].reshape(-1)
+        keys = np.stack([rows.kind, rows.weight, sets], 1)
+        group = np.unique(keys, axis=0, return_inverse=True)[1].reshape(-1)
+        order = permutation(stream(seed, "labelled"), len(rows))
+        order = order[np.argsort(group[order], kind="stable")]
+        first = np.searchsorted(group[order], group[order])  # of the group, in this order
+        at = np.flatnonzero((np.arange(len(order)) - first) % 2 == 0)
+        alone = np.append(first, -1)[at + 1] != first[at]
+        one, other = order[at], order[np.where(alone, at, at + 1)]
+        packed = replace(rows[one], annotator=None, weight=rows.weight[one] / (1 + alone))
+        ends, values = (np.stack([c[one], c[other]], 1) for c in (rows.ends[:, 0], rows.u))
+        parts.append(replace(packed, ends=ends, values=values))
+        return Judgements.concatenate([part for part in parts if len(part)])
 
     def doubled(self) -> Judgements:
         """Rows for training, one for each statement, with single items paired with themselves.
@@ -747,7 +703,7 @@ def classes_in_labels(label: Any, sets: Sets) -> dict[str, Any]:
     A cell that is neither a word for a label nor empty is such a name, if its set is empty.
     """
     cells = np.array([str(whole_number(cell)) for cell in np.asarray(label).tolist()], np.str_)
-    words = known_columns()["label"].words
+    words = known_kinds.columns()["label"].words
     named = ~np.isin(np.char.lower(cells), ["", *words, *MISSING_WORDS]) & (sets == "")
     names = np.array([join_set([cell]) for cell in cells.tolist()], np.str_)
     return {"label": np.where(named, "positive", cells), "about": np.where(named, names, sets)}
@@ -765,14 +721,7 @@ def check_ends(ends: Indices, kinds: NDArray[np.int8]) -> None:
         raise ValueError(f"row {row}: {known.name!r} is about {number}; got {items}: {remedy}")
 
 
-def _codes_sharing_columns() -> list[list[int]]:
-    """Codes of the kinds, grouped by shared columns: a row is of at most one kind of each."""
-    groups: list[list[int]] = []
-    for number, known in enumerate(KINDS):
-        for codes in groups:
-            if any({*known.named} & {*KINDS[code].named} for code in codes):
-                codes.append(number)
-                break
-        else:
-            groups.append([number])
-    return groups
+def _place(number: int) -> int:
+    """The first kind that shares a column with a kind: a row has one statement of such kinds."""
+    named = {*KINDS[number].named}
+    return next(place for place, known in enumerate(KINDS) if named & {*known.named})
