@@ -36,7 +36,7 @@ class AnswerScale:
 
     Examples
     --------
-    >>> scale_of([0, 0.25, 0.5, 0.5, 1] * 4, None).words()
+    >>> scale_of([0, 0.25, 0.5, 0.5, 1] * 4, []).words()
     '5 levels of similarity'
     """
 
@@ -83,17 +83,11 @@ def scale_of(similarity: Any, difference: Any) -> AnswerScale:
     >>> scale.levels, scale.steps, scale.hard
     ((2, 3), (1.0, 1.0), True)
     """
-    columns = [
-        np.asarray([] if values is None else values, np.float64)
-        for values in (similarity, difference)
-    ]
-    answers = [values[~np.isnan(values)] for values in columns]
-    (s_levels, s_step), (c_levels, c_step) = map(_levels, answers, RANGES)
-    hard = all(
-        np.isin(values, (low, 0, high)).all()
-        for values, (low, high) in zip(answers, RANGES, strict=True)
-    )
-    return AnswerScale((s_levels, c_levels), (s_step, c_step), hard and any(map(len, answers)))
+    columns = (np.asarray(values, np.float64) for values in (similarity, difference))
+    s, c = (values[~np.isnan(values)] for values in columns)
+    (s_levels, s_step), (c_levels, c_step) = map(_levels, (s, c), RANGES)
+    hard = bool(np.isin(s, (0, 1)).all() and np.isin(c, (-1, 0, 1)).all() and len(s) + len(c))
+    return AnswerScale((s_levels, c_levels), (s_step, c_step), hard)
 
 
 def _levels(answers: Floats, ends: tuple[float, float]) -> tuple[int, float]:

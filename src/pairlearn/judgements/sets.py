@@ -84,17 +84,14 @@ def members_of(about: Sets, classes: Sequence[str]) -> Mask:
     known = {name: k for k, name in enumerate(classes)}
     masks = np.zeros((len(sets), len(classes)), bool)
     for number, text in enumerate(sets.tolist()):
-        for name in split_set(text):
-            if name not in known:
-                row = int((place == number).argmax())
-                raise RowError(
-                    row,
-                    f"about names class {quote(name)}, and the classes are {', '.join(classes)}",
-                )
-            masks[number, known[name]] = True
-        if masks[number].all():
-            row = int((place == number).argmax())
-            raise RowError(row, f"about is {quote(text)}, all classes: it says nothing")
+        names, problem = split_set(text), ""
+        masks[number, [known[name] for name in names if name in known]] = True
+        if unknown := [quote(name) for name in names if name not in known]:
+            problem = f"about names class {unknown[0]}, and the classes are {', '.join(classes)}"
+        elif masks[number].all():
+            problem = f"about is {quote(text)}, all classes: it says nothing"
+        if problem:
+            raise RowError(int((place == number).argmax()), problem)
     return np.asarray(masks[place.reshape(-1)])
 
 

@@ -165,8 +165,8 @@ class Judgements:
         # Kinds with more columns come later, and take the rows that have all of them.
         for number in sorted(range(len(KINDS)), key=lambda number: len(KINDS[number].columns)):
             if numbers.keys() >= {*KINDS[number].named}:
-                given = [~np.isnan(numbers[name]) for name in KINDS[number].named]
-                stated[np.logical_and.reduce(given), _place(number)] = number
+                filled = [~np.isnan(numbers[name]) for name in KINDS[number].named]
+                stated[np.logical_and.reduce(filled), _place(number)] = number
         for codes in stated.T:
             check_ends(ends, codes)
         row, place = np.nonzero(stated >= 0)
@@ -652,8 +652,8 @@ class Judgements:
         alone = np.append(first, -1)[at + 1] != first[at]
         one, other = order[at], order[np.where(alone, at, at + 1)]
         packed = replace(rows[one], annotator=None, weight=rows.weight[one] / (1 + alone))
-        ends, values = (np.stack([c[one], c[other]], 1) for c in (rows.ends[:, 0], rows.u))
-        parts.append(replace(packed, ends=ends, values=values))
+        ends = np.stack([rows.ends[one, 0], rows.ends[other, 0]], 1)
+        parts.append(replace(packed, ends=ends, values=np.stack([rows.u[one], rows.u[other]], 1)))
         return Judgements.concatenate([part for part in parts if len(part)])
 
     def doubled(self) -> Judgements:

@@ -176,18 +176,13 @@ class Convex(Sconf):
         loss: str = "logistic",
     ) -> None:
         check_share("gamma", gamma, ends="[]")
-        self.gamma = float(gamma)
+        self.gamma = self.parameter = float(gamma)
         super().__init__(prior, correction=correction, loss=loss)
 
     def make_table(self) -> Tensor:
         """Both tables, weighted and concatenated."""
         confdiff = affine_table(self.prior, 0.0, 0.0)
         return torch.cat([self.gamma * super().make_table(), (1 - self.gamma) * confdiff])
-
-    @property
-    def parameter(self) -> float:
-        """The weight γ of Sconf."""
-        return self.gamma
 
 
 class SconfConfDiff(AffineRisk):
@@ -216,6 +211,7 @@ class SconfConfDiff(AffineRisk):
     ) -> None:
         check_share("lam", lam, ends="[]")
         self.lam = float(lam)
+        self.parameter = None if self.lam == 0.5 else self.lam
         super().__init__(prior, correction=correction, loss=loss)
 
     def betas(self) -> tuple[float, float]:
@@ -225,11 +221,6 @@ class SconfConfDiff(AffineRisk):
     def make_table(self) -> Tensor:
         """The two halves of the estimator, weighted λ and 1 − λ."""
         return affine_table(self.prior, *self.betas(), lam=self.lam)
-
-    @property
-    def parameter(self) -> float | None:
-        """The weight λ, unless it is ½."""
-        return None if self.lam == 0.5 else self.lam
 
 
 class NonNegative(AffineRisk):

@@ -160,6 +160,8 @@ class Risk(nn.Module):
     """The kinds of statement that it reads, by `Kind.reading`; empty for all kinds unchanged."""
     usual_correction: ClassVar[str] = "none"
     """The correction of a name without one."""
+    parameter: float | None = None
+    """The number in the risk's name, for families with one."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -228,11 +230,6 @@ class Risk(nn.Module):
                         "a risk needs both judgements of every pair"
                     )
         return logits, logits_prime, u, v
-
-    @property
-    def parameter(self) -> float | None:
-        """The number in the risk's name, for families with one."""
-        return None
 
     @property
     def correction(self) -> str:

@@ -14,16 +14,16 @@ from pairlearn.risks.likelihood import PairLikelihood
 from pairlearn.risks.siblings import SIBLINGS
 from pairlearn.risks.supervised import Supervised
 
-RISKS: dict[str, type[Risk]] = {
-    "sconf": Sconf,
-    "confdiff": ConfDiff,
-    "convex": Convex,
-    "sconfconfdiff": SconfConfDiff,
-    "nonnegative": NonNegative,
-    "likelihood": PairLikelihood,
-    "supervised": Supervised,
-    **SIBLINGS,
-}
+_MAIN: tuple[type[Risk], ...] = (
+    Sconf,
+    ConfDiff,
+    Convex,
+    SconfConfDiff,
+    NonNegative,
+    PairLikelihood,
+    Supervised,
+)
+RISKS = {risk.family: risk for risk in _MAIN} | SIBLINGS
 
 _BUILT_IN = frozenset(RISKS)
 

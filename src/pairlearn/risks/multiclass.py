@@ -85,16 +85,9 @@ class ClassRisk(Risk):
         tables = self._table_like(moments).reshape(len(self.risks), 2, -1, 3)
         return contract(tables, moments).flatten()
 
-    def forward(
-        self,
-        logits: Tensor,
-        logits_prime: Tensor,
-        u: Tensor,
-        v: Tensor,
-        weight: Tensor | None = None,
-    ) -> Tensor:
+    def forward(self, *batch: Tensor) -> Tensor:
         """The corrected risk of the batch, a scalar."""
-        return correct(self.partial_risks(logits, logits_prime, u, v, weight), self.slope).sum()
+        return correct(self.partial_risks(*batch), self.slope).sum()
 
     def tables_of(self, kind: Any) -> list[Tensor]:
         """Tables (2, 8, 3) of a kind of statement about each class."""

@@ -69,17 +69,8 @@ def _problems(new: Kind, others: Sequence[Kind]) -> Iterator[str]:
     if places not in ([0], [1], [0, 1], [1, 0]):
         yield f"columns must be one, or two with place=0 and place=1; they have {places}"
     if new.single and not new.joint and places != [0]:
-        yield (
-            "single takes one column, with place=0: in training, v is the value of the statement "
-            "about another item"
-        )
-    if unknown := {*new.settles} - {"level", "side", "scale"}:
-        yield f"settles can be a set of 'level', 'side' and 'scale'; got {min(unknown)!r}"
+        yield "single takes one column with place=0: v is the value of another row in training"
     known = {column.name: column for other in others for column in other.columns}
-    if unknown := {*new.means} - known.keys():
-        yield f"means must be a tuple of columns of other kinds; there is no {min(unknown)!r}"
-    elif new.means and (meant := [known[name].place for name in new.means]) != places:
-        yield f"columns must have the places of those in means, {meant}; they have {places}"
     for column in columns:
         if not column.name.isidentifier() or column.name in RESERVED:
             yield f"a column cannot be called {column.name!r}: choose another name"

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pairlearn.columns import first_rows
 from pairlearn.judgements.kinds.statement import Column, Floats, Kind, divergence, without_v
 from pairlearn.randomness import uniform
 
@@ -33,9 +34,7 @@ DIFFERENCE = Column("difference", -1, 1, place=1, noisy=True)
 
 def share_of_similar(s: Floats, prior: float) -> float:
     """Share of positives among the items of similar pairs; ValueError for soft answers."""
-    soft = (s != 0) & (s != 1)
-    if soft.any():
-        row = int(soft.argmax())
+    for row in first_rows((s != 0) & (s != 1)):
         raise ValueError(
             f"similarity is {s[row]:g}, and this risk reads hard answers, 1 for the same class and "
             "0 for different ones: use sconf, sconfconfdiff or likelihood for soft ones"
@@ -97,16 +96,7 @@ class Similarity(Kind):
         """The two outcomes same and different, or `Sconf`."""
         from pairlearn.risks.affine import Sconf
 
-        if not risk.needs_prior:
-            return super().table(risk)
-        try:
-            return Sconf(risk.prior).table  # type: ignore[arg-type]
-        except ValueError:
-            raise ValueError(
-                f"some rows have a similarity and no difference, for which {risk.family} uses "
-                "Sconf, and that is undefined at prior ½: use risk='likelihood', which needs no "
-                "prior, or leave those rows out"
-            ) from None
+        return Sconf(risk.prior).table if risk.needs_prior else super().table(risk)  # type: ignore[arg-type]
 
     def reading(self, u: Floats, v: Floats, prior: float) -> tuple[Floats, Floats]:
         """Hard answers: half of the items of dissimilar pairs are positive."""

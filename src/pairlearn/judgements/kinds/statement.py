@@ -58,8 +58,6 @@ class Column:
     noisy: bool = False
 
     def __post_init__(self) -> None:
-        if self.place not in (0, 1):
-            raise ValueError(f"column {self.name!r}: place must be 0 or 1; got {self.place}")
         for word, value in self.words.items():
             problem = ""
             if word.strip() != word or word.lower() in {"", *MISSING_WORDS}:
@@ -270,11 +268,6 @@ def sums_by_number(number: Floats, *columns: Any) -> list[Floats]:
     """For each row, the sums of columns over all rows with its number."""
     group = np.unique(number, return_inverse=True)[1].ravel()
     return [np.bincount(group, column)[group].astype(np.float64) for column in columns]
-
-
-def logarithm_guard(p: Floats) -> Floats:
-    """Probabilities clipped away from 0, for their logarithm."""
-    return np.maximum(p, TINY)
 
 
 def without_v(u: Floats) -> Floats:
