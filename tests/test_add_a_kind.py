@@ -59,10 +59,6 @@ MISTAKES: list[tuple[dict[str, Any], str]] = [
         "also has column 'label'",
     ),
     ({"single": True, "columns": kinds.kind("triplet").columns}, "single takes one column"),
-    ({"settles": "side"}, "settles can be a set of .*; got 'd'"),
-    ({"means": ("nothing",)}, "there is no 'nothing'"),
-    ({"means": ("difference",)}, r"places of those in means, \[1\]; they have \[0\]"),
-    ({"means": ("similarity", "difference")}, r"in means, \[0, 1\]; they have \[0\]"),
 ]
 
 
@@ -88,7 +84,6 @@ def test_what_is_no_kind_is_no_column_either() -> None:
         ({"words": {"None": 0, "some": 1}}, "'None' is read as an empty cell"),
         ({"words": {" no": 0}}, "' no' is read as .* or without its spaces"),
         ({"words": {"two": 2}}, r"'two' is 2, outside \[0, 1\]"),
-        ({"place": 2}, "place must be 0 or 1; got 2"),
     ],
 )
 def test_mistakes_in_a_column_are_named(column: dict[str, Any], message: str) -> None:

@@ -13,6 +13,7 @@ from pairlearn.judgements.kinds.statement import (
     Floats,
     Kind,
     divergence,
+    logarithm_guard,
     sums_by_number,
 )
 from pairlearn.randomness import uniform
@@ -117,7 +118,7 @@ class Triplet(Kind):
 
     def divergence(self, p: Floats, q: Floats, u: Floats, v: Floats) -> Floats:
         """−log P of the statement, half for each of its rows."""
-        return -np.log(np.maximum(0.5 + (2 * p - 1) * self._tilts(p, q, u, v)[0], TINY)) / 2
+        return -np.log(logarithm_guard(0.5 + (2 * p - 1) * self._tilts(p, q, u, v)[0])) / 2
 
     def simulate(self, r: Floats, q: Floats, rng: np.random.Generator) -> Floats:
         """Rows two by two; the closer pair by classes drawn from the posteriors."""

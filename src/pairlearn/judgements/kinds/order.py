@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pairlearn.judgements.kinds.statement import TINY, Column, Floats, Kind, without_v
+from pairlearn.judgements.kinds.statement import Column, Floats, Kind, logarithm_guard, without_v
 
 if TYPE_CHECKING:
     from pairlearn.risks.base import Risk
@@ -86,7 +86,7 @@ class Preference(Comparison):
     def divergence(self, p: Floats, q: Floats, u: Floats, v: Floats) -> Floats:
         """−log P of the statement."""
         ruled_out = np.where(u > 0, p * (1 - q), (1 - p) * q)
-        return np.asarray(-np.log(np.maximum(1 - ruled_out, TINY)))
+        return -np.log(logarithm_guard(1 - ruled_out))
 
     def simulate(self, r: Floats, q: Floats, rng: np.random.Generator) -> Floats:
         """The item with the larger posterior."""

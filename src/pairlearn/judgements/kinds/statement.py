@@ -270,6 +270,11 @@ def sums_by_number(number: Floats, *columns: Any) -> list[Floats]:
     return [np.bincount(group, column)[group].astype(np.float64) for column in columns]
 
 
+def logarithm_guard(p: Floats) -> Floats:
+    """Probabilities clipped away from 0, for their logarithm."""
+    return np.maximum(p, TINY)
+
+
 def without_v(u: Floats) -> Floats:
     """Values (n, 2) of statements that have u only."""
     return np.stack([u, np.zeros_like(u)], 1)
