@@ -35,9 +35,9 @@ def public_names(module: types.ModuleType) -> list[str]:
 
     Examples
     --------
-    >>> import pairlearn.prior
-    >>> public_names(pairlearn.prior)
-    ['PriorEstimate', 'estimate_prior']
+    >>> import pairlearn.labels
+    >>> public_names(pairlearn.labels)
+    ['PairLabels']
     """
     source = Path(str(module.__file__)).read_text(encoding="utf-8")
     own = re.findall(r"^(?:def |class |(?=\w+(?:: [^=\n]+)? = ))([A-Za-z]\w*)", source, re.M)

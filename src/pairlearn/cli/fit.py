@@ -335,9 +335,10 @@ def _lines(summary: dict[str, Any], target_prior: float | None, encoder: object)
         "  {trained}, {epochs} epochs in {seconds:.1f} s; {seconds_in_all:.1f} s with reading and "
         "measuring".format(**summary),
         f"  loss {{loss:.4f}}, {_shares(summary)}{shifted}{unjudged}".format(**summary),
-        "  likeliest to be "
+        "  "
         + "; ".join(
-            f"{name}: {', '.join(map(str, i))}" for name, i in summary["likeliest"].items()
+            f"likeliest {name}: {', '.join(map(str, i))}"
+            for name, i in summary["likeliest"].items()
         ),
     ]
     if summary["accuracy"] is not None:
