@@ -112,7 +112,7 @@ def leaderboard() -> str:
         summarize_grid(grid, [r for s in sources if s.grid == grid for r in s.records])
         for grid in ("accuracy", "robustness")
     )
-    header = ["data set", "method", "published", "ours, published subset", "ours, honest subset"]
+    header = ["data set", "method", "published", "ours, published subset", "ours, stratified subset"]
     rows = [
         [
             line.cell.dataset_title,
@@ -123,7 +123,7 @@ def leaderboard() -> str:
         if line.cell.config.prior == 0.2 and line.cell.config.method in SHOWN
     ]
     absent = (
-        "**Not run**: PMU-UD, whose data could not be had: "
+        "**Not run**: PMU-UD, whose data were not available: "
         f"{accuracy.comparison.absent} of the 360 published accuracy cells and "
         f"{robustness.comparison.absent} of the\n600 robustness cells."
     )
