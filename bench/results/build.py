@@ -112,7 +112,7 @@ def leaderboard() -> str:
         summarize_grid(grid, [r for s in sources if s.grid == grid for r in s.records])
         for grid in ("accuracy", "robustness")
     )
-    header = ["data set", "method", "published", "ours, published subset", "ours, stratified subset"]
+    header = ["data set", "method", "published", "ours, published subset", "ours, stratified"]
     rows = [
         [
             line.cell.dataset_title,
