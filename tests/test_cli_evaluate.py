@@ -14,7 +14,7 @@ from pairlearn import evaluate as evaluate_arrays
 from pairlearn.comparison import compare as compare_candidates
 from pairlearn.comparison import default_candidates
 from pairlearn.estimators import PairClassifier, TrainingOptions
-from pairlearn.evaluation import choose_threshold, sensitivity
+from pairlearn.evaluation import sensitivity
 from pairlearn.io import write_pairs
 from pairlearn.judgements import Judgements
 from pairlearn.simulation import Simulation, simulate
@@ -81,20 +81,15 @@ def test_the_figures_are_those_of_the_library_and_hold_the_truth(made: Any) -> N
 
 def test_all_that_can_be_asked_for_and_what_is_printed(made: Any) -> None:
     folder, simulation, _ = made
-    more = ("--cost", "1,9", "--choose-threshold", "--sensitivity")
+    more = ("--cost", "1,9", "--sensitivity")
     result = measures(folder, *more)
     labels = simulation.pairs.labels()
-    choice, chosen = (
-        choose_threshold(*log_odds(made), labels, cost=(1, 9)),
-        result["chosen_threshold"],
-    )
-    assert chosen["log_odds"] == pytest.approx(choice.threshold, abs=1e-3)
-    assert chosen["probability"] == pytest.approx(1 / (1 + np.exp(-choice.threshold)), abs=1e-4)
-    assert chosen["expected_cost"]["value"] <= result["expected_cost"]["value"] + 1e-6
+    informed, independent = result["thresholds"]
+    assert informed == 0.1 < independent < 0.3
     band = sensitivity(*log_odds(made), labels)
-    assert result["sensitivity"]["low"] == pytest.approx(band.low, abs=1e-3)
-    assert result["sensitivity"]["low_end"] <= result["sensitivity"]["low"]
-    assert [row["slope"] for row in result["sensitivity"]["by_slope"]] == [0.5, 0.75, 1, 1.5, 2]
+    assert [row["slope"] for row in result["sensitivity"]] == [0.5, 0.75, 1, 1.5, 2]
+    for row in result["sensitivity"]:
+        assert row["low"] == pytest.approx(band[row["slope"]].low, abs=1e-3)
     text = plain(evaluate(folder, *more).stdout)
     for name, key in (("accuracy", "accuracy"), ("ROC AUC", "roc_auc"), ("F1", "f1")):
         estimate = result[key]
@@ -105,8 +100,8 @@ def test_all_that_can_be_asked_for_and_what_is_printed(made: Any) -> None:
         f"always the larger class {1 - result['prior']['value']:.3f}",
         "false negative ",
         "expected cost",
-        f"threshold with the least cost: probability {chosen['probability']:.3f}",
-        "if the true log-odds are 0.5 to 2 times the annotators', the accuracy is",
+        f"above a probability of {informed:.2f} if the annotators knew",
+        "if the true log-odds are 0.5 times the annotators': accuracy 0.",
     ):
         assert part in text
 
@@ -140,7 +135,7 @@ def test_untouched_sliders_and_answers_of_several_are_said(made: Any, tmp_path: 
     result = evaluate(folder, pairs=tmp_path / "pairs.csv")
     assert "on 400 answers about 200 pairs of" in plain(result.stdout)
     for name in ("ann", "bob"):
-        assert f"25% of {name}'s 200 answers are exactly in the middle" in plain(result.stderr)
+        assert f"25% of 200 answers by {name} are exactly in the middle" in plain(result.stderr)
 
 
 def test_the_sentence_of_the_library_is_printed(made: Any, tmp_path: Path) -> None:

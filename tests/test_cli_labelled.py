@@ -31,7 +31,7 @@ def test_labels_hold_whatever_the_annotators_say(made: Any, tmp_path: Path) -> N
     accuracy = result["accuracy"]
     assert accuracy["low"] < truth < accuracy["high"] < accuracy["low"] + 0.06
     assert accuracy["method"] == "prediction-powered"
-    assert accuracy["labelled"]["calls"] == "over"
+    assert accuracy["labelled"]["confidence"] == "over"
     text = plain(evaluate(folder, "--labelled", folder / "truth.csv", pairs=pairs).stdout)
     assert f"{right_ones} of 800 labelled items are right" in text
     page = tmp_path / "page.html"

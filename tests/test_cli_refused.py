@@ -84,8 +84,8 @@ REFUSED = [
     (f"{JUDGED} --confidence 95", "confidence must lie in (0, 1); got 95"),
     (f"{JUDGED} --prior 3", "prior must lie in (0, 1); got 3"),
     (f"{JUDGED} --positive 1", "--positive is a class of --labelled, which"),
-    (f"{JUDGED} --cost 1", "--cost must be two numbers, of a false posit"),
-    (f"{JUDGED} --cost=-1,2", "cost must be finite, not negative and not"),
+    (f"{JUDGED} --cost 1", "cost must be two finite numbers, (false positive, false neg"),
+    (f"{JUDGED} --cost=-1,2", "cost must be two finite numbers, (false positive, false neg"),
     (f"{FIT} --holdout 1", "--holdout must lie in [0, 1); got 1"),
     (f"{FIT} --positive a", "--positive is a class of --labelled, which is not given"),
     (

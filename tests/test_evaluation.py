@@ -332,14 +332,13 @@ def test_the_right_slope_and_shift_give_the_true_accuracy() -> None:
     plain = estimate_accuracy(*z, labels).value
     assert plain > truth + 0.05
     band = sensitivity(*z, labels, slopes=[0.5, 1.0])
-    (first, right), (second, stated) = band.estimates
-    assert (first, second, band.n) == (0.5, 1.0, 50_000)
+    (first, right), (second, stated) = band.items()
+    assert (first, second) == (0.5, 1.0)
     assert right.value == pytest.approx(truth, abs=0.005)
     assert stated.value == pytest.approx(plain, abs=1e-4)
-    assert band.low_end < band.low == right.value < band.high == stated.value < band.high_end
     # Scaling does not depend on which of the two pairs of posteriors is taken.
     mirrored = PairLabels.from_posteriors(*expit(-2 * z[::-1]))
-    estimate = sensitivity(*z, mirrored, slopes=[0.5]).estimates[0][1]
+    estimate = sensitivity(*z, mirrored, slopes=[0.5])[0.5]
     assert estimate.value == pytest.approx(right.value, abs=1e-9)
 
 
@@ -347,7 +346,9 @@ def test_errors_of_sensitivity() -> None:
     z, _, labels, _ = overconfident(200, 3)
     some = PairLabels(np.where(np.arange(200) < 50, np.nan, labels.similarity), labels.difference)
     items = np.arange(400).reshape(200, 2)
-    assert sensitivity(*z, some, slopes=[1.0], items=items).n == 150
+    both = [column[50:] for column in (*z, labels, items)]
+    expected = sensitivity(*both[:3], slopes=[1.0], items=both[3])
+    assert sensitivity(*z, some, slopes=[1.0], items=items) == expected
     with pytest.raises(ValueError, match="labels have fewer than two pairs with both"):
         sensitivity(*z, PairLabels(None, labels.difference))
     for slopes in ([0], []):

@@ -13,15 +13,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.special import expit, logit
 
 from pairlearn import PairLabels
 from pairlearn.evaluation import (
     Estimate,
     Evaluation,
     calibration_curve,
-    choose_threshold,
     evaluate,
-    roc_curve,
 )
 
 OUTPUT = np.array([-2.0, -1.0, -1.0, 0.5, 0.5, 3.0])
@@ -184,8 +183,14 @@ def test_pairs_of_near_neighbours_are_warned_of(weighted: bool) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"cost": (1, -1)}, r"cost must be finite, not negative and not all zero; got \(1, -1\)"),
-        ({"cost": 3}, r"cost must be two numbers, \(false positive, false negative\); got 3"),
+        (
+            {"cost": (1, -1)},
+            r"cost must be two finite .*, not negative and not both zero; got \(1, -1\)",
+        ),
+        (
+            {"cost": 3},
+            r"cost must be two finite numbers, \(false positive, false negative\), .*; got 3",
+        ),
         ({"threshold": float("nan")}, "threshold is NaN: give a finite number"),
     ],
 )
@@ -194,75 +199,38 @@ def test_errors_of_evaluate(options: dict[str, Any], message: str) -> None:
         evaluate(*sample(np.random.default_rng(5), 50), **options)
 
 
-# ---- ROC curve ----------------------------------------------------------------------------------
-
-
-def test_the_curve_of_the_population() -> None:
-    z, z_prime, labels, weight = population()
-    curve = roc_curve(z, z_prime, labels, weight=weight)
-    assert curve.thresholds.tolist() == [np.inf, 3, 0.5, -1, -2]
-    for threshold, tpr, fpr in zip(
-        curve.thresholds, curve.true_positive_rate, curve.false_positive_rate, strict=True
-    ):
-        expected = shares(threshold - 1e-9)
-        positive = expected["true_positive"] + expected["false_negative"]
-        assert tpr == pytest.approx(expected["true_positive"] / positive)
-        assert fpr == pytest.approx(expected["false_positive"] / (1 - positive))
-
-
-def test_a_curve_needs_both_kinds_and_dissimilar_pairs() -> None:
-    z, z_prime, labels, _ = population()
-    with pytest.raises(ValueError, match="labels have similarities only"):
-        roc_curve(z, z_prime, PairLabels(labels.similarity, None))
-    with pytest.raises(ValueError, match="labels call every pair similar"):
-        roc_curve(z, z_prime, PairLabels(np.ones(36), np.zeros(36)))
-
-
 # ---- threshold ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("cost", [(1.0, 1.0), (1.0, 9.0), (9.0, 1.0), (1.0, 0.0)])
-def test_the_cheapest_threshold_of_the_population(cost: tuple[float, float]) -> None:
-    z, z_prime, labels, weight = population()
-    choice = choose_threshold(z, z_prime, labels, cost=cost, weight=weight)
-    places = [-3.0, -1.5, -0.25, 1.75, 4.0]
-    assert choice.candidates == pytest.approx(places)
-    costs = [
-        cost[0] * shares(t)["false_positive"] + cost[1] * shares(t)["false_negative"]
-        for t in places
-    ]
-    assert choice.costs == pytest.approx(costs, abs=NEAR * max(cost))
-    assert choice.threshold == pytest.approx(places[int(np.argmin(costs))])
-    assert choice.cost.low <= min(costs) <= choice.cost.high
-
-
-def test_positives_in_the_majority_are_not_taken_for_the_minority() -> None:
-    """Never deciding positive costs the prior, 0.8, not 0.2, which it alone does not tell."""
-    r = np.random.default_rng(6).beta(4, 1, size=(2, 500))
-    choice = choose_threshold(r[0], r[1], PairLabels.from_posteriors(*r))
-    assert choice.costs[-1] == pytest.approx(r.mean(), abs=0.03)
-    assert choice.costs[0] == pytest.approx(1 - r.mean(), abs=0.03)
-
-
-def test_the_interval_covers_the_chosen_threshold() -> None:
+def test_thresholds_of_costs_under_both_readings() -> None:
+    """The least of the expected costs over all thresholds, for annotators of either sort."""
     rng = np.random.default_rng(7)
-    covered = 0
-    for _ in range(40):
-        choice = choose_threshold(*sample(rng, 150), cost=(1.0, 2.0))
-        confusion = shares(choice.threshold)
-        truth = confusion["false_positive"] + 2 * confusion["false_negative"]
-        covered += choice.cost.low <= truth <= choice.cost.high
-    assert covered >= 36
+    y = rng.random(200_000) < 0.3
+    seen = rng.normal(np.where(y, 1.0, -1.0))
+    r = expit(2 * rng.normal(np.where(y, 1.0, -1.0)) + logit(0.3))
+    grid = np.linspace(0.02, 0.9, 89)
+    for own, place in ((False, 0), (True, 1)):  # they know what the model uses, or something else
+        p = expit(2 * seen + logit(0.3))
+        answers = r if own else p
+        if own:  # what a model learns from answers of such annotators
+            p = 0.3 + np.polyfit(y, r, 1)[0] * (p - 0.3)
+        z, labels = logit(p), PairLabels.from_posteriors(answers[::2], answers[1::2])
+        result = evaluate(z[::2], z[1::2], labels, cost=(1, 4))
+        costs = [np.mean((p > t) & ~y) + 4 * np.mean((p <= t) & y) for t in grid]
+        assert result.thresholds[place] == pytest.approx(grid[np.argmin(costs)], abs=0.03)
+        assert f"above a probability of {result.thresholds[0]:.2f}" in result.sentences()[0]
+        known = z[:300], y[:300]
+        labelled = evaluate(z[::2], z[1::2], labels, cost=(1, 4), labelled=known)
+        assert labelled.fits == ("independent" if own else "informed")
+        chosen = labelled.thresholds[place]
+        assert f"of {chosen:.2f}, by the labelled items" in labelled.sentences()[0]
 
 
-def test_many_outputs_are_tried_at_quantiles() -> None:
-    z = np.random.default_rng(8).normal(size=(2, 60))
-    labels = PairLabels.from_posteriors(*(1 / (1 + np.exp(-z))))
-    choice = choose_threshold(*z, labels)
-    assert 40 <= len(choice.candidates) <= 52
-    assert (np.diff(choice.candidates) > 0).all()
-    with pytest.raises(ValueError, match="logits are all infinite"):
-        choose_threshold(np.full(60, np.inf), np.full(60, -np.inf), labels)
+def test_labels_without_a_positive_leave_the_thresholds_of_the_answers() -> None:
+    z, z_prime, labels = sample(np.random.default_rng(3), 200)
+    result = evaluate(z, z_prime, labels, labelled=(np.linspace(-3, -1, 20), np.zeros(20)))
+    assert result.prior.value == 0
+    assert 0 < result.thresholds[1] < 1
 
 
 # ---- calibration --------------------------------------------------------------------------------
@@ -337,7 +305,7 @@ def test_rare_positives_lead() -> None:
     assert list(result.rows())[:4] == ["true positive rate", "precision", "roc auc", "accuracy"]
     # E[r | x] = π(1 − κ) + κ P(y = 1 | x), by the regression of r on y.
     kappa = np.polyfit(y, r, 1)[0]
-    stated = float(threshold.split("probability of ")[1].split()[0])
+    stated = float(threshold.split("and above ")[1].split()[0])
     assert stated == pytest.approx(0.03 * (1 - kappa) + kappa / 2, abs=0.06)
     balanced = PairLabels.from_posteriors(*np.random.default_rng(1).random((2, 400)))
     (only,) = evaluate(*np.random.default_rng(1).random((2, 400)) - 0.5, balanced).sentences()

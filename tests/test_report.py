@@ -17,7 +17,6 @@ from pairlearn.io import ItemTable, read_pairs, write_items, write_pairs
 from pairlearn.io.item_files import digest
 from pairlearn.report import build_report, compare_annotators, measure
 from pairlearn.report.figures import plot_calibration, plot_histogram, plot_learning
-from pairlearn.report.html import percent
 from pairlearn.simulation import simulate
 from tables import pair_ids, pair_table
 from test_pages import HOSTILE, Reader
@@ -70,8 +69,7 @@ def test_page_says_what_evaluate_says(folder: Path, tmp_path: Path) -> None:
     page = (tmp_path / "r.html").read_text("utf-8")
     text = Reader(page).text
     accuracy = evaluated["accuracy"]
-    ends = f"{percent(accuracy['low'])} to {percent(accuracy['high'])}"
-    assert f"right for {ends} of new items. {accuracy['sentence']}" in text
+    assert accuracy["sentence"] in text and "No item had a known class" in text
     assert f"held.csv {digest(held)[:16]}…" in text and "torch 2" in text
     assert "`" not in page.split("<script>")[0]
     for name in ("precision", "f1", "roc_auc"):
@@ -114,7 +112,6 @@ def test_differences_alone_need_a_prior_and_a_folder_may_have_no_history(
     (tmp_path / "items.csv").symlink_to(folder / "items.csv")
     answer(*line(tmp_path, out, "--prior", "0.3", pairs=path))
     text = Reader(out.read_text("utf-8")).text
-    assert "A ROC curve cannot be drawn" in text
     assert "The table of pairs does not say who judged" in text
     assert "keeps no history of the training" in text
 

@@ -277,7 +277,10 @@ def rows_of(
             estimate = estimate_accuracy(*ends, labels, items=held_out.pairs)
             row |= {f"{sort}_{name}": getattr(estimate, name) for name in ("value", "low", "high")}
         band = sensitivity(*ends, held_out.judged("soft"), items=held_out.pairs)
-        yield row | {"band_low": band.low_end, "band_high": band.high_end}
+        yield row | {
+            "band_low": min(estimate.low for estimate in band.values()),
+            "band_high": max(estimate.high for estimate in band.values()),
+        }
 
 
 def summary(rows: list[dict[str, float | str]]) -> str:

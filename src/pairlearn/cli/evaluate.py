@@ -22,14 +22,6 @@ if TYPE_CHECKING:
 app = new_app()
 HeldOut = Annotated[Path, argument("Judged pairs that were held out: .csv or .parquet.")]
 TITLES = {"f1": "F1", "prior": "share of positives", "roc auc": "ROC AUC"}
-LINES = {
-    "chosen_threshold": "threshold with the least cost: probability {probability:.3f},\n  expected "
-    "cost {expected_cost}",
-    "sensitivity": "if the true log-odds are {by_slope[0][slope]:g} to {by_slope[4][slope]:g} "
-    "times the annotators',\n  the accuracy is {low:.3f} to {high:.3f}, with sampling error "
-    "{low_end:.3f} to {high_end:.3f}",
-}
-"""Results of further options, in a line each."""
 
 
 @dataclass(frozen=True)
@@ -111,11 +103,9 @@ def evaluate(
     similarity_scale: opt.SimilarityScale = None,
     difference_scale: opt.DifferenceScale = None,
     cost: Annotated[
-        str | None, option("Costs of a false positive and of a false negative, as 1,5.")
+        str | None,
+        option("Costs of a false positive and of a false negative, as 1,5; names a threshold."),
     ] = None,
-    choose_threshold: Annotated[
-        bool, option("Find the threshold with the least cost.", "--choose-threshold")
-    ] = False,
     sensitivity: Annotated[
         bool, option("Show the effect of miscalibrated annotators.", "--sensitivity")
     ] = False,
@@ -143,7 +133,7 @@ def evaluate(
 
     For example:
       pairlearn evaluate model items.csv held_out.csv
-      pairlearn evaluate model items.csv held.csv --cost 1,5 --choose-threshold
+      pairlearn evaluate model items.csv held.csv --cost 1,5
       pairlearn evaluate model items.csv held.csv --labelled known.csv
       pairlearn evaluate model items.csv held_out.csv --at-least 0.9 --quiet
 
@@ -151,16 +141,16 @@ def evaluate(
     file.
     """
     from pairlearn.columns import check_share
+    from pairlearn.evaluation.measures import check_cost
 
     check_share("--at-least", at_least)
     check_positive(positive, labelled)
-    costs = _costs(cost)
+    costs = None if cost is None else check_cost(cost.split(","))
     from pairlearn.estimators import PairClassifier
 
     classifier = PairClassifier.load(model)
     if len(classifier.classes_) > 2:
-        of_two = {"--threshold": threshold != 0.5, "--cost": cost}
-        of_two |= {"--choose-threshold": choose_threshold, "--sensitivity": sensitivity}
+        of_two = {"--threshold": threshold != 0.5, "--cost": cost, "--sensitivity": sensitivity}
         if given := [name for name, value in (of_two | {"--positive": positive}).items() if value]:
             raise ValueError(
                 f"{given[0]} is for two classes, and {model} has {len(classifier.classes_)}"
@@ -176,12 +166,6 @@ def evaluate(
     held = scoring.held
     known, against = _labelled(scoring.classifier, held, labelled, positive)
     evaluation = scoring.evaluation(costs, known)
-    extras: dict[str, Any] = dict.fromkeys(LINES)
-    options = held.scored.options(confidence)
-    if choose_threshold:
-        extras["chosen_threshold"] = _choice(held, costs or (1, 1), prior, options)
-    if sensitivity:
-        extras["sensitivity"] = _sensitivity(held, options)
     value, low = evaluation.accuracy.value, evaluation.accuracy.low
     data = {
         "model": model,
@@ -190,7 +174,7 @@ def evaluate(
         "threshold": threshold,
         "ignored": held.ignored,
         "seen": held.seen,
-        **extras,
+        "sensitivity": _sensitivity(held, confidence) if sensitivity else None,
     }
     below = at_least is not None and not low >= at_least
     text = [*_text(evaluation, data | {"measured_on": held.words()})]
@@ -216,25 +200,11 @@ def _labelled(
     return held.labelled(classifier, known, labelled), doubts
 
 
-def _choice(
-    held: HeldPairs, cost: tuple[float, float], prior: float | None, options: dict[str, Any]
-) -> dict[str, Any]:
-    from pairlearn.evaluation import choose_threshold
-
-    choice = choose_threshold(*held.scored.arguments, cost=cost, prior=prior, **options)
-    p = (1 + math.tanh(choice.threshold / 2)) / 2
-    return {"probability": p, "log_odds": choice.threshold, "expected_cost": choice.cost}
-
-
-def _sensitivity(held: HeldPairs, options: dict[str, Any]) -> dict[str, Any]:
+def _sensitivity(held: HeldPairs, confidence: float) -> list[dict[str, Any]]:
     from pairlearn.evaluation import sensitivity
 
-    band = sensitivity(*held.scored.arguments, **options)
-    slopes = [
-        {"slope": k, "value": e.value, "low": e.low, "high": e.high} for k, e in band.estimates
-    ]
-    ends = {name: getattr(band, name) for name in ("low", "high", "low_end", "high_end", "n")}
-    return ends | {"by_slope": slopes}
+    band = sensitivity(*held.scored.arguments, **held.scored.options(confidence))
+    return [{"slope": k, **estimate.to_dict()} for k, estimate in band.items()]
 
 
 def _text(evaluation: Evaluation, data: dict[str, Any]) -> Iterator[Any]:
@@ -246,22 +216,11 @@ def _text(evaluation: Evaluation, data: dict[str, Any]) -> Iterator[Any]:
         "{threshold:g}".format(**data)
     )
     yield _measures(evaluation)
-    for name, line in LINES.items():
-        if data[name] is not None:
-            yield line.format(**data[name])
-
-
-def _costs(text: str | None) -> tuple[float, float] | None:
-    if text is None:
-        return None
-    try:
-        false_positive, false_negative = (float(part) for part in text.split(","))
-    except ValueError:
-        raise ValueError(
-            f"--cost must be two numbers, of a false positive and of a false negative, as in "
-            f"1,5; got {text!r}"
-        ) from None
-    return false_positive, false_negative
+    for row in data["sensitivity"] or ():
+        yield (
+            "if the true log-odds are {slope:g} times the annotators': accuracy {value:.3f} "
+            "({low:.3f} to {high:.3f})".format(**row)
+        )
 
 
 def _measures(evaluation: Evaluation) -> Any:

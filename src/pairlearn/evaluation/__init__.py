@@ -10,11 +10,7 @@ on the pairs. How often the intervals hold is measured by ``bench/speed/coverage
 from pairlearn.evaluation.classes import ClassAccuracy as ClassAccuracy
 from pairlearn.evaluation.classes import estimate_class_accuracy as estimate_class_accuracy
 from pairlearn.evaluation.curves import CalibrationCurve as CalibrationCurve
-from pairlearn.evaluation.curves import RocCurve as RocCurve
-from pairlearn.evaluation.curves import ThresholdChoice as ThresholdChoice
 from pairlearn.evaluation.curves import calibration_curve as calibration_curve
-from pairlearn.evaluation.curves import choose_threshold as choose_threshold
-from pairlearn.evaluation.curves import roc_curve as roc_curve
 from pairlearn.evaluation.judged import Bracket as Bracket
 from pairlearn.evaluation.judged import Estimate as Estimate
 from pairlearn.evaluation.labelled import LabelCheck as LabelCheck
@@ -23,7 +19,6 @@ from pairlearn.evaluation.measures import AccuracyEstimate as AccuracyEstimate
 from pairlearn.evaluation.measures import Evaluation as Evaluation
 from pairlearn.evaluation.measures import estimate_accuracy as estimate_accuracy
 from pairlearn.evaluation.measures import evaluate as evaluate
-from pairlearn.evaluation.miscalibration import Sensitivity as Sensitivity
-from pairlearn.evaluation.miscalibration import sensitivity as sensitivity
+from pairlearn.evaluation.measures import sensitivity as sensitivity
 from pairlearn.evaluation.readings import independent_probability as independent_probability
 from pairlearn.evaluation.readings import independent_threshold as independent_threshold

@@ -21,7 +21,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -29,7 +28,7 @@ import numpy as np
 from pairlearn.columns import Floats, Indices, as_floats, check_confidence
 from pairlearn.dependence import Dependence
 from pairlearn.evaluation.decisions import MEASURES, MethodResult, in_order
-from pairlearn.evaluation.judged import Estimate, JudgedPairs, proportion
+from pairlearn.evaluation.judged import Estimate, JudgedPairs, proportion, quantile
 from pairlearn.evaluation.labelled import LabelledItems, prediction_powered
 from pairlearn.judgements import Judgements
 from pairlearn.labels import PairLabels
@@ -86,16 +85,7 @@ class ClassAccuracy(Estimate):
 
     def to_dict(self) -> dict[str, Any]:
         """A dictionary for JSON."""
-        each = {
-            name: {known: one.to_dict() for known, one in getattr(self, name).items()}
-            for name in ("recall", "precision", "prior")
-        }
-        each["confusion"] = {
-            known: {called: one.to_dict() for called, one in row.items()}
-            for known, row in self.confusion.items()
-        }
-        counts = {"method": self.method, "n": self.n, "confidence": self.confidence}
-        return super().to_dict() | counts | each | {"sentence": self.sentence()}
+        return super().to_dict() | {"sentence": self.sentence()}
 
 
 def estimate_class_accuracy(
@@ -138,16 +128,7 @@ def estimate_class_accuracy(
     if labelled is not None:
         check_confidence(confidence)
         return _with_labels(p, p_prime, judgements, labelled, confidence)
-    return measure_decisions(p, p_prime, judgements, priors, confidence).accuracy
-
-
-@dataclass(frozen=True)
-class MeasuredDecisions:
-    """An accuracy, with the influences (n,) of the rows that it was measured with."""
-
-    accuracy: ClassAccuracy
-    influence: Floats
-    dependence: Dependence
+    return measure_decisions(p, p_prime, judgements, priors, confidence)[0]
 
 
 def measure_decisions(
@@ -156,8 +137,8 @@ def measure_decisions(
     judgements: Judgements,
     priors: Sequence[float] | None = None,
     confidence: float = 0.95,
-) -> MeasuredDecisions:
-    """Measure the decisions of a classifier; as `estimate_class_accuracy`, without labels."""
+) -> tuple[ClassAccuracy, Floats, Dependence]:
+    """The accuracy without labels, the influences (n,) of its rows, and their dependence."""
     check_confidence(confidence)
     classes, members = judgements.classes or (), judgements.members()
     for name, values in (("probabilities", p), ("probabilities_prime", p_prime)):
@@ -166,11 +147,11 @@ def measure_decisions(
                 f"{name} must have shape {members.shape}, one row for each statement and one "
                 f"column for each class; got {values.shape}"
             )
-    quantile = NormalDist().inv_cdf((1 + confidence) / 2)
+    z = quantile(confidence)
     single = (members.sum(1) == 1) & judgements.of("both")
     if single.any():
         rows = _Rows.of(p, p_prime, judgements, members, single)
-        found, method, influence = rows.estimate(classes, priors, quantile)
+        found, method, influence = rows.estimate(classes, priors, z)
         dependence = rows.dependence
     else:
         method, rest = "agreement", ~members.any(1) & judgements.has("similarity")
@@ -185,10 +166,10 @@ def measure_decisions(
         value, dependence = float(share @ right), Dependence.of(asked.ends, len(asked))
         influence = share * (right - value)
         variance, trials = float(dependence.variance(influence)), float(1 / (share**2).sum())
-        found = {"accuracy": proportion(value, variance, trials, quantile)}
+        found = {"accuracy": proportion(value, variance, trials, z)}
     counts: Any = {"method": method, "n": len(influence), "confidence": confidence}
     accuracy = ClassAccuracy(**vars(found.pop("accuracy")), **counts, **found)
-    return MeasuredDecisions(accuracy, influence, dependence)
+    return accuracy, influence, dependence
 
 
 def rank_classes(
@@ -203,20 +184,22 @@ def rank_classes(
 
     ``probabilities`` (k, n, 2, K) are those of both ends of the rows by each classifier.
     """
-    several = [
-        measure_decisions(p[:, 0], p[:, 1], judgements, priors, confidence) for p in probabilities
-    ]
-    influences = np.stack([one.influence for one in several], 1)
+    several, influence, (dependence, *_) = zip(
+        *(measure_decisions(p[:, 0], p[:, 1], judgements, priors, confidence)
+          for p in probabilities),
+        strict=True,
+    )  # fmt: skip
+    influences = np.stack(influence, 1)
     ranking = in_order(
         names,
-        [Estimate(one.accuracy.value, one.accuracy.low, one.accuracy.high) for one in several],
+        [Estimate(one.value, one.low, one.high) for one in several],
         influences,
         [p.argmax(-1).tobytes() for p in probabilities],
-        several[0].dependence,
-        several[0].dependence.effective_ends(np.ones(len(influences))),
+        dependence,
+        dependence.effective_ends(np.ones(len(influences))),
         confidence,
     )
-    return ranking, several[list(names).index(ranking[0].name)].accuracy
+    return ranking, several[list(names).index(ranking[0].name)]
 
 
 def _with_labels(
@@ -272,7 +255,7 @@ class _Rows:
         return cls(k, decided, rows.u, rows.v, *weights, shares, dependence)
 
     def estimate(
-        self, classes: Sequence[str], priors: Sequence[float] | None, quantile: float
+        self, classes: Sequence[str], priors: Sequence[float] | None, z: float
     ) -> tuple[dict[str, Any], str, Floats]:
         """The measures by name, the method, and the influences (n,) of the rows on the accuracy."""
         count, k = len(classes), self.k
@@ -344,7 +327,7 @@ class _Rows:
         trials = float(used.sum() ** 2 / (used**2).sum()) if used.any() else 0.0
 
         def interval(value: float, influence: Floats, trials: float) -> Estimate:
-            return proportion(value, float(self._variance(influence)), trials, quantile)
+            return proportion(value, float(self._variance(influence)), trials, z)
 
         found: dict[str, Any] = {"accuracy": interval(float(right.sum()), moved.sum(1), trials)}
         plain = self.plain / self.plain.sum()

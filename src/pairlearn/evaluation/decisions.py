@@ -12,14 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
-from statistics import NormalDist
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from pairlearn.columns import Floats
 from pairlearn.dependence import Dependence
-from pairlearn.evaluation.judged import Estimate, JudgedPairs, hull, largest_deviation
+from pairlearn.evaluation.judged import Estimate, JudgedPairs, largest_difference, plain, quantile
 from pairlearn.evaluation.judged import Side as Side
 from pairlearn.evaluation.levels import LevelTally
 from pairlearn.labels import PairLabels
@@ -102,14 +101,6 @@ class Decisions:
         return self.pairs.estimates(values, self.influences(measures), counts)
 
 
-def estimate_measures(
-    solutions: Sequence[Decisions], measures: Sequence[Measure]
-) -> list[Estimate]:
-    """Measures of the likeliest solution, with intervals that contain those of all solutions."""
-    estimates = [solution.estimates(measures) for solution in solutions]
-    return [hull(several) for several in zip(*estimates, strict=True)]
-
-
 def fit_decisions(pairs: JudgedPairs, threshold: float = 0.0) -> list[Decisions]:
     """Fit the rates of both decisions: all solutions that are not ruled out, the likeliest first.
 
@@ -131,7 +122,7 @@ def fit_decisions(pairs: JudgedPairs, threshold: float = 0.0) -> list[Decisions]
             other = _decisions(tally, tally.solve(image))
             if all(_differ(solution.theta, other.theta) for solution in solutions):
                 solutions.append(other)
-    margin = NormalDist().inv_cdf((1 + pairs.confidence) / 2) ** 2 / 2
+    margin = quantile(pairs.confidence) ** 2 / 2
     top = max(solution.log_likelihood for solution in solutions)
     kept = [solution for solution in solutions if solution.log_likelihood > top - margin]
     if pairs.side is not None and pairs.prior is None:
@@ -147,7 +138,7 @@ def _on_side(solution: Decisions) -> bool:
         return solution.value(MEASURES["accuracy"]) >= 0.5
     error = float(np.sqrt(pairs.dependence.variance(solution.influences([prior]))[0]))
     beyond = (solution.value(prior) - 0.5) * (1 if pairs.side == "positive" else -1)
-    return beyond > -NormalDist().inv_cdf((1 + pairs.confidence) / 2) * error
+    return beyond > -quantile(pairs.confidence) * error
 
 
 def _differ(theta: Floats, other: Floats) -> bool:
@@ -207,7 +198,7 @@ class MethodResult:
 
     def to_dict(self) -> dict[str, Any]:
         """A dictionary for JSON."""
-        return asdict(self)
+        return dict(plain(asdict(self)))
 
 
 def rank(
@@ -265,7 +256,7 @@ def in_order(
     order = np.argsort([-estimate.value for estimate in estimates], kind="stable")
     best = int(order[0])
     covariance = dependence.covariance(influences)
-    quantile = largest_deviation(covariance, confidence, ends, differences=True)
+    quantile = largest_difference(covariance, confidence, ends)
     variances = dependence.variance(influences - influences[:, best : best + 1])
     first: dict[bytes, str] = {}
     rows = []

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from functools import cached_property
-from statistics import NormalDist
 from typing import Any, Literal
 
 import numpy as np
+from scipy.special import stdtrit
 
 from pairlearn.columns import (
     Floats,
@@ -27,7 +27,15 @@ from pairlearn.labels import PairLabels
 
 Side = Literal["positive", "negative", "better"]
 DRAWS = 50_000
-TINY = 1e-300
+
+
+def plain(value: Any) -> Any:
+    """Nested dictionaries and lists for JSON, with None for NaN."""
+    if isinstance(value, Mapping):
+        return {name: plain(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(each) for each in value]
+    return None if isinstance(value, float) and math.isnan(value) else value
 
 
 @dataclass(frozen=True)
@@ -46,8 +54,7 @@ class Estimate:
 
     def to_dict(self) -> dict[str, Any]:
         """A dictionary for JSON; undefined values are None."""
-        fields = {"value": self.value, "low": self.low, "high": self.high}
-        return {name: None if math.isnan(x) else x for name, x in fields.items()}
+        return dict(plain(asdict(self)))
 
     def scaled(self, factor: float) -> Estimate:
         """The same in another unit."""
@@ -83,11 +90,6 @@ class Bracket(Estimate):
         """The bracket of two readings."""
         both = hull([informed, independent])
         return cls(both.value, both.low, both.high, informed, independent)
-
-    def to_dict(self) -> dict[str, Any]:
-        """A dictionary for JSON; undefined values are None."""
-        readings = {"informed": self.informed, "independent": self.independent}
-        return super().to_dict() | {name: one.to_dict() for name, one in readings.items()}
 
     def scaled(self, factor: float) -> Bracket:
         """The same in another unit."""
@@ -201,19 +203,15 @@ class JudgedPairs:
         return quantile(self.confidence, self.effective_ends)
 
     def estimates(
-        self, values: Any, influence: Floats, counts: Any = None, z: float | None = None
+        self, values: Sequence[float] | Floats, influence: Floats, counts: Sequence[float] | Floats
     ) -> list[Estimate]:
         """Proportions (k,) with intervals, from the influences (n, k) of the pairs on them.
 
-        `counts` are the numbers of instances that they are shares of, by default all; `z` is half
-        the width of an interval in standard errors.
+        `counts` are the numbers of instances that they are shares of.
         """
-        values = np.atleast_1d(values)
         variances = np.atleast_1d(self.dependence.variance(influence))
-        counts = np.broadcast_to(self.effective_ends if counts is None else counts, values.shape)
-        z = self.quantile if z is None else z
         return [
-            proportion(float(value), float(variance), float(count), z, noisy=self.noisy)
+            proportion(float(value), float(variance), float(count), self.quantile, noisy=self.noisy)
             for value, variance, count in zip(values, variances, counts, strict=True)
         ]
 
@@ -243,24 +241,9 @@ def _annotators(annotator: Any, n: int) -> Indices | None:
     return np.unique(names, return_inverse=True)[1].reshape(n)
 
 
-def sigmoid(odds: Floats) -> Floats:
-    """Probabilities of log-odds, however large."""
-    return np.asarray((1 + np.tanh(odds / 2)) / 2)
-
-
-def quantile(confidence: float, ends: float) -> float:
-    """Two-sided quantile of Student's t with `ends` − 2 degrees of freedom.
-
-    Cornish and Fisher's expansion, accurate to 0.01 from 4 degrees of freedom; fewer count as 4.
-    """
-    z = NormalDist().inv_cdf((1 + confidence) / 2)
-    v = max(ends - 2, 4.0)
-    return (
-        z
-        + (z**3 + z) / (4 * v)
-        + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * v**2)
-        + (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / (384 * v**3)
-    )
+def quantile(confidence: float, ends: float = 1e12) -> float:
+    """Two-sided quantile of Student's t with `ends` − 2 degrees of freedom, and 4 at least."""
+    return float(stdtrit(max(ends - 2, 4.0), (1 + confidence) / 2))
 
 
 def proportion(
@@ -297,18 +280,16 @@ def hull(estimates: Iterable[Estimate]) -> Estimate:
     return Estimate(several[0].value, min(e.low for e in several), max(e.high for e in several))
 
 
-def largest_deviation(
-    covariance: Floats, confidence: float, ends: float, *, differences: bool = False
-) -> float:
-    """Quantile of the largest |Z_i|/sd(Z_i) among normal variables, or of their differences.
+def largest_difference(covariance: Floats, confidence: float, ends: float) -> float:
+    """Quantile of the largest |Z_i − Z_j|/sd(Z_i − Z_j) among normal variables.
 
-    Intervals of that many standard errors hold simultaneously, and so for a variable that is
+    Intervals of that many standard errors hold simultaneously, and so for differences that are
     chosen after looking at all of them. ``ends`` is the number of instances that the covariance
     (k, k) was estimated from; a small one increases it as for a single variable.
     """
     k = len(covariance)
     i, j = np.triu_indices(k, 1)
-    contrasts = np.eye(k)[i] - np.eye(k)[j] if differences else np.eye(k)
+    contrasts = np.eye(k)[i] - np.eye(k)[j]
     deviation = np.sqrt(np.einsum("ab,bc,ac->a", contrasts, covariance, contrasts).clip(0))
     # Differences between classifiers that decide alike, for instance, are rounding errors.
     varies = deviation > 1e-9 * np.sqrt(np.diag(covariance).max(initial=0.0))
@@ -318,6 +299,6 @@ def largest_deviation(
     values, vectors = np.linalg.eigh(covariance)
     root = (vectors * np.sqrt(values.clip(0))).T @ (contrasts[varies] / deviation[varies, None]).T
     draws = np.random.default_rng(0).standard_normal((DRAWS, k)) @ root
-    widened = single / quantile(confidence, 1e12)
+    widened = single / quantile(confidence)
     largest = float(np.quantile(np.abs(draws).max(1), confidence))
     return max(largest * widened, single)

@@ -20,14 +20,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from statistics import NormalDist
 from typing import Any, Literal
 
 import numpy as np
+from scipy.special import expit
 
 from pairlearn.columns import Floats, Indices, as_column, as_floats, as_weights, first_rows
 from pairlearn.evaluation.decisions import Measure
-from pairlearn.evaluation.judged import Bracket, Estimate, JudgedPairs, proportion, sigmoid
+from pairlearn.evaluation.judged import Bracket, Estimate, JudgedPairs, proportion, quantile
+from pairlearn.evaluation.readings import independent_probability
 
 Influence = Callable[[Floats, Floats], Floats]
 LEAST_SHARE = 1e-9
@@ -111,14 +112,9 @@ class PredictionPowered:
     counts: Floats
     confidence: float
 
-    @property
-    def covariance(self) -> Floats:
-        """Covariance (k, k) of the estimates."""
-        return np.asarray(self.influence.T @ self.influence)
-
     def estimates(self) -> list[Estimate]:
         """The measures with their intervals."""
-        z = NormalDist().inv_cdf((1 + self.confidence) / 2)
+        z = quantile(self.confidence)
         variances = (self.influence**2).sum(0)
         columns = (self.values.tolist(), variances.tolist(), self.counts.tolist())
         return [proportion(*row, z) for row in zip(*columns, strict=True)]
@@ -147,8 +143,8 @@ def prediction_powered(
 
     own, guess, pool_guess = (
         psi(known, labelled.y),
-        psi(known, sigmoid(known)),
-        psi(pool, sigmoid(pool)),
+        psi(known, expit(known)),
+        psi(pool, expit(pool)),
     )
     own, mean, pool_mean = own - share @ own, share @ guess, pool_share @ pool_guess
     m, clusters = len(labelled), _clusters(labelled, pairs.items, len(pairs))
@@ -243,25 +239,20 @@ class LabelCheck:
         How much the classes differ for each unit of stated difference, which is 1 for calibrated
         annotators, less if they are over-confident, and more if they are under-confident. None if
         no labelled item is in a pair, by its id, or if answers are hard.
+    confidence : {"over", "under"} or None
+        Whether the annotators are over- or under-confident; None if labels do not show it.
     """
 
     right: int
     n: int
     supports: Support
     slope: Estimate | None
-
-    @property
-    def confidence(self) -> Literal["over", "under"] | None:
-        """Whether the annotators are over- or under-confident; None if labels do not show it."""
-        if self.slope is not None and not self.slope.low <= 1 <= self.slope.high:
-            return "over" if self.slope.high < 1 else "under"
-        return "over" if self.supports == "below" else None
+    confidence: Literal["over", "under"] | None
 
     def sentence(self) -> str:
         """The count, and what the labels say about the answers."""
         text = f"{self.right} of {self.n} labelled items are right; {SUPPORT[self.supports]}"
-        confidence = self.confidence
-        return f"{text}; the annotators are {confidence}-confident" if confidence else text
+        return text + f"; the annotators are {self.confidence}-confident" * bool(self.confidence)
 
 
 SUPPORT: dict[str, str] = {
@@ -291,7 +282,21 @@ def check_labels(
         supports = "below"
     elif accuracy.value > max(readings, default=1.0):
         supports = "above"
-    return LabelCheck(right, len(labelled), supports, calibration_slope(pairs, labelled))
+    slope = calibration_slope(pairs, labelled)
+    confidence: Literal["over", "under"] | None = "over" if supports == "below" else None
+    if slope is not None and not slope.low <= 1 <= slope.high:
+        confidence = "over" if slope.high < 1 else "under"
+    return LabelCheck(right, len(labelled), supports, slope, confidence)
+
+
+def closer_reading(
+    labelled: LabelledItems, prior: float, knowledge: float
+) -> Literal["informed", "independent"]:
+    """The reading whose probabilities have the smaller squared error at labelled items."""
+    p = expit(labelled.logits)
+    readings = (p, independent_probability(p, prior, knowledge))
+    informed, independent = (float(labelled.weight @ (q - labelled.y) ** 2) for q in readings)
+    return "informed" if informed <= independent else "independent"
 
 
 def calibration_slope(pairs: JudgedPairs, labelled: LabelledItems) -> Estimate | None:

@@ -5,26 +5,27 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
+from scipy.special import expit
 
 from pairlearn.columns import Floats
-from pairlearn.evaluation.curves import area_under_curve, check_cost
+from pairlearn.evaluation.curves import area_under_curve
 from pairlearn.evaluation.decisions import (
     MEASURES,
     Decisions,
     Measure,
-    estimate_measures,
     expected_cost,
     fit_decisions,
 )
 from pairlearn.evaluation.ends import correlated_ends
-from pairlearn.evaluation.judged import Bracket, Estimate, JudgedPairs, Side
+from pairlearn.evaluation.judged import Bracket, Estimate, JudgedPairs, Side, plain
 from pairlearn.evaluation.labelled import (
     LabelCheck,
     LabelledItems,
     check_labels,
+    closer_reading,
     prediction_powered,
 )
 from pairlearn.evaluation.readings import (
@@ -42,6 +43,8 @@ RARE = 0.2
 differ by 0.2 in recall and by 0.01 in accuracy, at 40% hardly (``bench/speed/rare.txt``)."""
 LEADING = ("true_positive_rate", "precision", "roc_auc")
 FEW_PAIRS = 30
+SURE = 1e-6
+"""Distance of posteriors from 0 and 1, where log-odds are infinite."""
 EITHER_WAY = (
     "the judgements do not tell which class is which: there are too few, or the decisions have "
     "little to do with the classes. Intervals hold both answers; more pairs, drawn at random, may "
@@ -51,6 +54,15 @@ CONDITION = (
     "It assumes that the annotators' probabilities are right on average, given what they know."
 )
 """What the bracket of both readings needs: calibrated annotators."""
+THRESHOLDS = {
+    None: "Positive is the better decision above a probability of {:.2f} if the annotators knew "
+    "everything that the model uses, and above {:.2f} if their mistakes are unrelated to the "
+    "model's; labelled items tell which.",
+    "informed": "Positive is the better decision above a probability of {:.2f}, by the labelled "
+    "items; above {:.2f} if the annotators' mistakes were unrelated to the model's.",
+    "independent": "Positive is the better decision above a probability of {1:.2f}, by the "
+    "labelled items; above {0:.2f} if the annotators knew everything that the model uses.",
+}
 LABELLED_CONDITION = (
     "It holds whatever the answers are worth, if the labelled items are a random sample that the "
     "model did not learn from."
@@ -113,15 +125,7 @@ class AccuracyEstimate(Bracket):
 
     def to_dict(self) -> dict[str, Any]:
         """A dictionary for JSON."""
-        check = self.labelled
-        return super().to_dict() | {
-            "method": self.method,
-            "n": self.n,
-            "confidence": self.confidence,
-            "knowledge": self.knowledge.to_dict(),
-            "labelled": None if check is None else asdict(check) | {"calls": check.confidence},
-            "sentence": self.sentence(),
-        }
+        return super().to_dict() | {"sentence": self.sentence()}
 
 
 def estimate_accuracy(
@@ -215,8 +219,9 @@ def estimate_accuracy(
     """
     columns = (logits, logits_prime, labels, weight, items)
     pairs = JudgedPairs.of(*columns, confidence, prior, side, noise=noise, annotator=annotator)
+    known = None if labelled is None else LabelledItems.of(labelled)
     measures = {"accuracy": MEASURES["accuracy"]}
-    return _measure(pairs, fit_decisions(pairs), measures, 0.0, labelled)[0]
+    return _measure(pairs, fit_decisions(pairs), measures, 0.0, known)[0]
 
 
 def _measure(
@@ -224,10 +229,9 @@ def _measure(
     solutions: Sequence[Decisions],
     measures: Mapping[str, Measure],
     threshold: float,
-    labelled: Any,
+    known: LabelledItems | None,
 ) -> tuple[AccuracyEstimate, dict[str, Bracket]]:
     """The accuracy, and all measures by name, with the AUC."""
-    known = None if labelled is None else LabelledItems.of(labelled)
     knowledge = knowledge_of(pairs)
     brackets = bracket_measures(solutions, list(measures.values()), knowledge)
     brackets.append(bracket_area(pairs, *area_under_curve(pairs), knowledge))
@@ -274,6 +278,12 @@ class Evaluation:
         Expected cost per item, if costs were given.
     threshold, confidence : float
         As given.
+    thresholds : tuple of float
+        Probabilities above which positive is the cheaper decision, under the informed reading of
+        the answers and under the independent one, where it is NaN if the answers do not determine
+        it.
+    fits : {"informed", "independent"} or None
+        The reading whose probabilities are nearer to the classes of labelled items.
     n : int
         Number of pairs used.
     effective_pairs : float
@@ -293,6 +303,8 @@ class Evaluation:
     roc_auc: Bracket
     expected_cost: Bracket | None
     threshold: float
+    thresholds: tuple[float, float]
+    fits: Literal["informed", "independent"] | None
     confidence: float
     n: int
     effective_pairs: float
@@ -300,10 +312,7 @@ class Evaluation:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers, texts and lists, for JSON; undefined values are None."""
-        fields = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        fields["confusion"] = {name: share.to_dict() for name, share in self.confusion.items()}
-        fields["warnings"] = list(self.warnings)
-        return {k: v.to_dict() if isinstance(v, Estimate) else v for k, v in fields.items()}
+        return dict(plain(asdict(self)), accuracy=self.accuracy.to_dict())
 
     def rows(self) -> dict[str, Bracket]:
         """All estimates by their titles."""
@@ -316,26 +325,18 @@ class Evaluation:
 
     def sentences(self) -> list[str]:
         """The result in words; where positives are rare, what the model finds of them first."""
-        text = [self.accuracy.sentence()]
-        if self.prior.value < RARE:
+        text, rare = [], self.prior.value < RARE
+        if rare:
             found, right, area = (getattr(self, name) for name in LEADING)
-            text.insert(
-                0,
+            text.append(
                 f"Positives are rare ({self.prior.value:.3f} of the items). The model finds "
                 f"{found.low:.3f} to {found.high:.3f} of them, {right.low:.3f} to {right.high:.3f} "
                 f"of those that it calls positive are so, and its ROC AUC is {area.low:.3f} to "
-                f"{area.high:.3f}.",
+                f"{area.high:.3f}."
             )
-            kappa = self.accuracy.knowledge.value
-            if kappa > 0:
-                level = independent_threshold(self.prior.value, min(kappa, 1.0))
-                text.insert(
-                    1,
-                    f"If the annotators' mistakes are unrelated to the model's, its probability of "
-                    f"{level:.2f} means one half: decide at that threshold, which costs little if "
-                    "they knew everything.",
-                )
-        return text
+        if (rare or self.expected_cost is not None) and not math.isnan(self.thresholds[1]):
+            text.append(THRESHOLDS[self.fits].format(*self.thresholds))
+        return [*text, self.accuracy.sentence()]
 
     def __str__(self) -> str:
         lines = [f"{name:<20} {estimate}" for name, estimate in self.rows().items()]
@@ -400,26 +401,108 @@ def evaluate(
     false negative       0.039 (0.000 to 0.047)
     true negative        0.711 (0.679 to 0.778)
     expected cost        0.225 (0.000 to 0.265)
-    The model is right for 0.922 to 1.000 of new items (95% confidence): 0.931 if ...
+    Positive is the better decision above a probability of 0.17 if the annotators knew everything...
     """
     if math.isnan(threshold):
         raise ValueError("threshold is NaN: give a finite number, 0 for outputs that are log-odds")
-    costs = (1.0, 1.0) if cost is None else check_cost(cost)
+    costs = check_cost((1, 1) if cost is None else cost)
     pairs = JudgedPairs.of(logits, logits_prime, labels, **options)
     solutions = fit_decisions(pairs, threshold)
     measures = MEASURES | {"expected_cost": expected_cost(costs)}
-    accuracy, by_name = _measure(pairs, solutions, measures, threshold, labelled)
+    known = None if labelled is None else LabelledItems.of(labelled)
+    accuracy, by_name = _measure(pairs, solutions, measures, threshold, known)
+    share, kappa = by_name["prior"].informed.value, accuracy.knowledge.value
+    level, fits = costs[0] / sum(costs), None
+    readable = kappa > 0 and 0 < share < 1
+    if known is not None and readable:
+        fits = closer_reading(known, share, kappa)
     return Evaluation(
         accuracy=accuracy,
         **{name: by_name[name] for name in (*NAMED[1:], "roc_auc")},
         confusion={name: by_name[name] for name in CONFUSION},
         expected_cost=None if cost is None else by_name["expected_cost"].scaled(max(costs)),
         threshold=float(threshold),
+        thresholds=(level, independent_threshold(share, kappa, level) if readable else math.nan),
+        fits=fits,
         confidence=pairs.confidence,
         n=len(pairs),
         effective_pairs=pairs.effective_ends / 2,
-        warnings=tuple(_warnings(pairs, solutions, threshold)),
+        warnings=tuple(_warnings(pairs, solutions)),
     )
+
+
+def sensitivity(
+    logits: Any,
+    logits_prime: Any,
+    labels: PairLabels,
+    *,
+    slopes: Sequence[float] = (0.5, 0.75, 1.0, 1.5, 2.0),
+    **options: Any,
+) -> dict[float, Estimate]:
+    """Estimate the accuracy, by the informed reading, if the annotator is over- or underconfident.
+
+    The true posterior of an item is r̃ = σ(k · logit r), where r is the annotator's: k < 1 for an
+    overconfident annotator, k > 1 for an underconfident one. Judgements of a pair determine
+    (r, r') up to the reflection (1 − r', 1 − r), and the rescaled judgements are the same for
+    both. Judgements alone do not determine k; labels of some items remove the assumption.
+
+    Parameters
+    ----------
+    logits, logits_prime, labels, **options
+        As in `estimate_accuracy`. Only pairs with both judgements are used, since one
+        alone does not determine posteriors; infeasible judgements are projected first.
+    slopes : sequence of float
+        Values of k.
+
+    Returns
+    -------
+    dict of float to Estimate
+        The informed reading of the accuracy for each k.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> z, z_prime = rng.normal(0, 3, size=(2, 500))
+    >>> labels = PairLabels.from_posteriors(1 / (1 + np.exp(-z)), 1 / (1 + np.exp(-z_prime)))
+    >>> band = sensitivity(z, z_prime, labels, slopes=[0.5, 1, 2])
+    >>> {k: round(estimate.value, 2) for k, estimate in band.items()}
+    {0.5: 0.73, 1.0: 0.83, 2.0: 0.91}
+    """
+    if not len(slopes) or not all(np.isfinite(k) and k > 0 for k in slopes):
+        raise ValueError(f"slopes must be some positive and finite numbers; got {slopes}")
+    pairs = JudgedPairs.of(logits, logits_prime, labels, **options)
+    both = pairs.has_similarity & pairs.has_difference
+    if both.sum() < 2:
+        raise ValueError("labels have fewer than two pairs with both judgements: give two")
+    given = PairLabels(pairs.similarity[both], pairs.difference[both], noisy=True)
+    r = given.project().posteriors()[0].clip(SURE, 1 - SURE)
+    odds = np.log(r) - np.log1p(-r)
+    items = None if pairs.items is None else np.asarray(pairs.items)[both]
+    return {
+        float(k): estimate_accuracy(
+            pairs.z[both],
+            pairs.z_prime[both],
+            PairLabels.from_posteriors(*expit(k * odds).T),
+            weight=pairs.weight[both],
+            items=items,
+            confidence=pairs.confidence,
+        ).informed
+        for k in slopes
+    }
+
+
+def check_cost(cost: Sequence[Any]) -> tuple[float, float]:
+    """Check two costs, of a false positive and of a false negative."""
+    try:
+        false_positive, false_negative = map(float, cost)
+    except (TypeError, ValueError):
+        false_positive = false_negative = math.nan
+    if not (min(false_positive, false_negative) >= 0 < false_positive + false_negative < math.inf):
+        raise ValueError(
+            "cost must be two finite numbers, (false positive, false negative), not negative and "
+            f"not both zero; got {cost!r}"
+        )
+    return false_positive, false_negative
 
 
 def dependent_ends(pairs: JudgedPairs) -> str | None:
@@ -457,7 +540,7 @@ def unclear_decisions(pairs: JudgedPairs, solutions: Sequence[Decisions]) -> str
     return None
 
 
-def _warnings(pairs: JudgedPairs, solutions: list[Decisions], threshold: float) -> list[str]:
+def _warnings(pairs: JudgedPairs, solutions: list[Decisions]) -> list[str]:
     warnings = []
     effective = pairs.effective_ends / 2
     if effective < FEW_PAIRS:
@@ -470,8 +553,7 @@ def _warnings(pairs: JudgedPairs, solutions: list[Decisions], threshold: float) 
         unclear += "; prior= would decide"
     warnings += filter(None, [dependent_ends(pairs), unclear])
     if pairs.prior is not None and pairs.has_similarity.any() and pairs.has_difference.any():
-        free = fit_decisions(replace(pairs, prior=None), threshold)
-        (implied,) = estimate_measures(free, [MEASURES["prior"]])
+        (implied,) = fit_decisions(replace(pairs, prior=None))[0].estimates([MEASURES["prior"]])
         if not implied.low <= pairs.prior <= implied.high:
             warnings.append(
                 f"the stated prior is {pairs.prior:g} and the judgements imply {implied}: the "

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from pairlearn.annotators import Annotator
-    from pairlearn.evaluation import CalibrationCurve, RocCurve
+    from pairlearn.evaluation import CalibrationCurve
 
 _PAGE_COLOURS = {  # colours of the figures, by the page's own names for them
     **dict.fromkeys(("#000000", "#262626"), "ink"),
@@ -113,18 +113,12 @@ def plot_calibration(curve: CalibrationCurve, ax: Axes) -> Axes:
     values = np.array([(rate.value, rate.low, rate.high) for rate in curve.implied])
     known = ~np.isnan(values[:, 0])
     value, low, high = values[known].T
-    _diagonal(ax)
+    ax.plot([0, 1], [0, 1], "--", color=GREY, lw=0.9)
+    ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
+    ax.set_box_aspect(1)
     span = np.maximum([value - low, high - value], 0)
     ax.errorbar(np.asarray(curve.predicted)[known], value, span, fmt="o", color=BLUE, ms=5, lw=1.3)
     return label_axes(ax, "predicted probability of positive", "share of positives")
-
-
-def plot_roc(curve: RocCurve, ax: Axes) -> Axes:
-    """True positive rate against false positive rate, for every threshold."""
-    _diagonal(ax)
-    some = evenly(len(curve.thresholds), 400)
-    ax.plot(curve.false_positive_rate[some], curve.true_positive_rate[some], color=BLUE)
-    return label_axes(ax, "share of negatives called positive", "share of positives found")
 
 
 def plot_histogram(probabilities: Any, threshold: float, ax: Axes) -> Axes:
@@ -183,9 +177,3 @@ def _label(name: str, number: int) -> str:
     """A name, cut to fit; a number where fonts may lack its letters."""
     fits = name.isprintable() and all(ord(letter) < 256 or letter in "“”’" for letter in name)
     return name[:24] if name and fits else f"annotator {number}"
-
-
-def _diagonal(ax: Axes) -> None:
-    ax.plot([0, 1], [0, 1], "--", color=GREY, lw=0.9)
-    ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
-    ax.set_box_aspect(1)

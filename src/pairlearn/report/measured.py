@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.special import expit
 
 from pairlearn.annotators import Annotator, Annotators
 from pairlearn.check import CheckReport, check, plot_plane
@@ -18,11 +19,8 @@ from pairlearn.columns import Floats, Indices
 from pairlearn.evaluation import (
     CalibrationCurve,
     Evaluation,
-    RocCurve,
     calibration_curve,
-    roc_curve,
 )
-from pairlearn.evaluation.judged import sigmoid
 from pairlearn.io import ItemTable, TableError
 from pairlearn.judgements import Judgements
 from pairlearn.labels import PairLabels
@@ -44,25 +42,14 @@ MOST_DOTS = 2000
 
 
 @dataclass(frozen=True)
-class Disagreement:
-    """A pair with the (s, c) of its annotator and of the model; NaN where not given."""
-
-    left: str
-    right: str
-    annotator: str
-    answers: tuple[float, float]
-    model: tuple[float, float]
-
-
-@dataclass(frozen=True)
 class Measured:
     """The contents of a report; see `measure`.
 
     ``model`` and ``pairs`` are names, ``table`` has the rows with a similarity or a difference,
-    and ``probabilities`` are those of their distinct items. ``roc`` and ``calibration``
-    are None where the judgements do not allow them, and ``reasons`` says why. ``disagreements`` are
-    the pairs on which annotators and model are furthest apart, ``history`` is that of the training,
-    and ``facts`` describe the model.
+    and ``probabilities`` are those of their distinct items. ``calibration`` is a sentence where the
+    judgements do not allow a curve. ``answers`` (n, 2) and ``model_answers`` (n, 2) are the (s, c)
+    of annotators and model, and ``furthest`` are the rows in which these are furthest apart.
+    ``history`` is that of the training, and ``facts`` describe the model.
     """
 
     model: str
@@ -73,11 +60,11 @@ class Measured:
     check: CheckReport
     table: Judgements
     probabilities: Floats
-    roc: RocCurve | None
-    calibration: CalibrationCurve | None
-    reasons: dict[str, str]
+    calibration: CalibrationCurve | str
     annotators: tuple[AnnotatorRow, ...]
-    disagreements: tuple[Disagreement, ...]
+    answers: Floats
+    model_answers: Floats
+    furthest: Indices
     history: list[dict[str, float]]
     facts: dict[str, str]
     classes: tuple[str, str]
@@ -135,20 +122,15 @@ def measure(
     needed, places = np.unique(ends, return_inverse=True)
     z = log_odds_of(needed) if log_odds_of else log_odds(classifier, items[needed], source)
     both = z[places.reshape(ends.shape)]
-    p, p_prime = sigmoid(both).T
-    labels, weight = used.labels(), used.weight
-    calibration: Any = {"prior": prior, "items": ends, "confidence": evaluation.confidence}
-    computations: dict[str, Callable[[], Any]] = {
-        "roc": lambda: roc_curve(both[:, 0], both[:, 1], labels, weight=weight),
-        "calibration": lambda: calibration_curve(p, p_prime, labels, weight=weight, **calibration),
-    }
-    curves: dict[str, Any] = dict.fromkeys(computations)
-    reasons: dict[str, str] = {}
-    for name, compute in computations.items():
-        try:
-            curves[name] = compute()
-        except ValueError as error:  # it takes both kinds of judgement
-            reasons[name] = str(error)
+    p, p_prime = expit(both).T
+    options: Any = {"prior": prior, "items": ends, "confidence": evaluation.confidence}
+    curve: CalibrationCurve | str
+    try:
+        curve = calibration_curve(p, p_prime, used.labels(), weight=used.weight, **options)
+    except ValueError as error:  # it takes both kinds of judgement, or a prior
+        curve = str(error)
+    answers, by_model = used.answers(), PairLabels.from_posteriors(p, p_prime).to_array()
+    distance = np.nansum((answers - by_model) ** 2, axis=1)
     report = check(table, items=items, prior=prior)
     return Measured(
         model=names[0],
@@ -158,11 +140,12 @@ def measure(
         warnings=tuple(warnings),
         check=report,
         table=used,
-        probabilities=sigmoid(z),
-        **curves,
-        reasons=reasons,
+        probabilities=expit(z),
+        calibration=curve,
         annotators=compare_annotators(used, both, report.people),
-        disagreements=_disagreements(used, both),
+        answers=answers,
+        model_answers=np.asarray(by_model),
+        furthest=np.argsort(-distance, kind="stable")[:SHOWN],
         # One row for each epoch, or for each round of a scikit-learn classifier.
         history=[
             {"epoch": float(number), **row}
@@ -170,22 +153,6 @@ def measure(
         ],
         facts=_facts(classifier),
         classes=(str(classifier.classes_[0]), str(classifier.classes_[1])),
-    )
-
-
-def _disagreements(table: Judgements, both: Floats) -> tuple[Disagreement, ...]:
-    model, answers = model_labels(both), table.answers()
-    distance = np.nansum((answers - model) ** 2, axis=1)
-    names = np.full(len(table), "") if table.annotator is None else table.annotator
-    return tuple(
-        Disagreement(
-            str(table.left[row]),
-            str(table.right[row]),
-            str(names[row]),
-            answers=tuple(answers[row].tolist()),
-            model=tuple(model[row].tolist()),
-        )
-        for row in np.argsort(-distance, kind="stable")[:SHOWN]
     )
 
 
@@ -254,16 +221,13 @@ def _charts(measured: Measured) -> dict[str, Markup]:
     )
     plot: Any = partial(figures.plot_histogram, p, measured.threshold)
     charts["histogram"] = figures.draw(plot, alt)
-    if (curve := measured.calibration) is not None:
+    if not isinstance(curve := measured.calibration, str):
         bins = (
             f"{percent(float(predicted))} predicted, {percent(implied.value)} implied"
             for predicted, implied in zip(curve.predicted, curve.implied, strict=True)
         )
         plot = partial(figures.plot_calibration, curve)
         charts["calibration"] = figures.draw(plot, f"Calibration curve: {'; '.join(bins)}")
-    if measured.roc is not None:
-        alt = f"ROC curve with the area {measured.evaluation.roc_auc.value:.3f}"
-        charts["roc"] = figures.draw(partial(figures.plot_roc, measured.roc), alt)
     people = [row.person for row in measured.annotators if row.person is not None]
     if people:
         alt = "; ".join(f"{row.name} {row.words}" for row in measured.annotators)
@@ -281,9 +245,8 @@ def _charts(measured: Measured) -> dict[str, Markup]:
 def _plot_judgements(measured: Measured, ax: Axes) -> None:
     labels = measured.table.labels()
     plot_plane(labels[figures.evenly(len(labels), MOST_DOTS)], ax)
-    if measured.disagreements:
-        s, c = zip(*(pair.answers for pair in measured.disagreements), strict=True)
-        ax.plot(c, s, "D", ms=5, mfc="none", mec="black", zorder=4)
+    s, c = measured.answers[measured.furthest].T
+    ax.plot(c, s, "D", ms=5, mfc="none", mec="black", zorder=4)
 
 
 @dataclass(frozen=True)
@@ -335,4 +298,4 @@ def compare_annotators(
 
 def model_labels(log_odds: Floats) -> Floats:
     """Similarity and difference (n, 2) by a model, from its log-odds of both ends."""
-    return np.asarray(PairLabels.from_posteriors(*sigmoid(log_odds).T).to_array())
+    return np.asarray(PairLabels.from_posteriors(*expit(log_odds).T).to_array())
