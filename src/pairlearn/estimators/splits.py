@@ -168,11 +168,11 @@ def split_items(ends: Any, items: int, folds: int, seed: int = 0) -> Folds:
 
     Examples
     --------
-    Five pairs of distinct items, and a chain of four that has to be cut once:
+    Five pairs of distinct items, and a chain of five that has to be cut once:
 
     >>> split_items(np.arange(10).reshape(5, 2), 10, folds=5).dropped
     0
-    >>> split_items([[0, 1], [1, 2], [2, 3]], 4, folds=2).dropped
+    >>> split_items([[0, 1], [1, 2], [2, 3], [3, 4]], 5, folds=2).dropped
     1
     """
     pairs = np.asarray(ends, dtype=np.int64)
@@ -216,8 +216,9 @@ def _cut(of_item: Indices, load: Floats, inside: Mask, pairs: Indices, rng: Any)
             fold, placed = of_item[graph.indices[row]], of_item[graph.indices[row]] >= 0
             together = np.bincount(fold[placed], graph.data[row][placed], len(load))
             score = together * (1 - load / (SLACK * share))
-            # Without a placed neighbour, or if all their folds are full, take the lightest fold.
-            of_item[item] = score.argmax() if score.max() > 0 else load.argmin()
+            # Without a placed neighbour, or if all their folds are full: the lightest, at first.
+            if score.max() > 0 or of_item[item] < 0:
+                of_item[item] = score.argmax() if score.max() > 0 else load.argmin()
             load[of_item[item]] += degree[item]
         if (of_item[order] == before).all():
             break
