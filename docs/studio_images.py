@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+sys.path.insert(0, str(Path(__file__).parent.parent / "studio" / "tests"))
 
 from browser import chromium, live_studio, make_project, open_link, settled
 from pairlearn_studio import Answer, Project, Store

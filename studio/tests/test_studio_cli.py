@@ -98,7 +98,7 @@ def test_links(project: Path) -> None:
 def test_status(project: Path) -> None:
     assert "0 answers to 0 of 15 pairs of 6 items" in annotate("status", project).stdout
     before = annotate_json("status", project)["annotators"][0]
-    assert before["drift"]["similarity_z"] is None  # never NaN, which is not JSON
+    assert before["drift_z"] is None  # never NaN, which is not JSON
     answer_all(project)
     report = annotate_json("status", project)
     assert (report["answers"], report["cant_say"], report["pairs_answered"]) == (30, 2, 15)

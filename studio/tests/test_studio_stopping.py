@@ -17,7 +17,7 @@ from pairlearn.annotators import Annotator
 from pairlearn.check import check
 from pairlearn.io import read_pairs
 from pairlearn.labels import PairLabels
-from pairlearn_studio import Project, Store
+from pairlearn_studio import Plan, Project, Store
 from pairlearn_studio.creating import create_project
 from pairlearn_studio.exchange import export_table
 from pairlearn_studio.reader import StoreReader
@@ -77,11 +77,11 @@ def test_the_page_shows_what_the_careless_cost(
     assert run.exit_code == 0, run.output
     with serving(project.folder, {"boss": boss}) as studio:
         visitor = studio.visit("boss")
-        status: Any = lambda: visitor.client.get("/api/status").json()["forecast"]  # noqa: E731
-        wait_until(lambda: "outlook" in status())  # the page does not wait for that process
-        forecast = status()
+        status: Any = lambda: visitor.client.get("/api/status").json()  # noqa: E731
+        wait_until(lambda: status()["forecast"])  # the page does not wait for that process
+        report = status()
         page = visitor.client.get("/supervisor").text
-    assert set(forecast["flagged"]) == set(CARELESS)  # and nobody else
+    assert set(report["flagged"]) == set(CARELESS)  # and nobody else
     with Store.open(project) as store:
         answers = [answer for answer in store.answers() if answer.pair not in store.mixed_in]
     careful = [answer for answer in answers if answer.annotator not in CARELESS]
@@ -95,7 +95,7 @@ def test_the_page_shows_what_the_careless_cost(
 
     exported, alone = accuracy(read_pairs(out)), accuracy(export_table(careful).table)
     assert abs(exported - alone) <= 0.01
-    without = forecast["outlook"]
+    without = report["forecast"]
     assert without["now"][1] <= exported <= without["now"][2]
     assert without["next_half_width"] < without["half_width"]
     assert f"Without {', '.join(CARELESS)}, who are flagged below" in page
@@ -156,9 +156,11 @@ def test_the_forecast_imports_nothing_from_the_current_folder(
     project, _, _ = make_project(tmp_path / "p", pairs=3)
     (tmp_path / "msgspec.py").write_text("raise SystemExit(3)\n")
     monkeypatch.chdir(tmp_path)
-    forecast = Forecast(project.folder)
+    store = StoreReader(project)
+    forecast = Forecast(store)
     try:
-        wait_until(lambda: "outlook" in forecast.refresh(1))
+        forecast.refresh(1)
+        wait_until(lambda: "outlook" in store.forecast())
     finally:
         forecast.close()
 
@@ -178,7 +180,7 @@ def test_whatever_the_forecast_writes_and_whoever_it_starts(
     writes.write_text(WRITES)
     writes.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(writes))
-    forecast = Forecast(tmp_path)
+    forecast = Forecast(StoreReader(Project(tmp_path, "table", "items.csv", Plan(1))))
     try:
         wait_until(lambda: forecast.refresh(1) or caplog.messages)
         assert caplog.messages == ["pairlearn annotate: no forecast of the accuracy (see above)"]
@@ -191,8 +193,8 @@ def test_a_forecast_that_cannot_start_is_logged_and_tried_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(sys, "executable", str(tmp_path / "missing"))
-    forecast = Forecast(tmp_path)
-    assert forecast.refresh(1) == {}
+    forecast = Forecast(StoreReader(Project(tmp_path, "table", "items.csv", Plan(1))))
+    forecast.refresh(1)
     wait_until(lambda: forecast.refresh(2) or len(caplog.messages) > 1)
     assert all("no forecast of the accuracy" in message for message in caplog.messages)
     forecast.close()

@@ -20,6 +20,7 @@ from typing import Any
 import httpx2
 import numpy as np
 import pytest
+from sklearn.metrics import cohen_kappa_score
 from starlette.testclient import TestClient
 
 from browser import make_project, png
@@ -27,7 +28,7 @@ from chat_server import running
 from pairlearn.io import read_pairs
 from pairlearn_studio import Answer, Project, Store, StoreError, writer
 from pairlearn_studio.creating import create_project
-from pairlearn_studio.overview import krippendorff_alpha
+from pairlearn_studio.overview import agreement, krippendorff_alpha, weighted_kappa
 from pairlearn_studio.server import make_app
 from pairlearn_studio.server.pages import disputes
 from processes import free_port
@@ -123,6 +124,10 @@ def test_quotas_and_links_that_expire(tmp_path: Path) -> None:
         ann, bob, cy = store.annotators()
         assert [store.progress(who.id).total for who in (ann, bob, cy)] == [26, 4, 0]
         assert bob.active and not cy.active and bob.quota == 4
+    annotate_json("link", tmp_path / "p", "bob", "--renew", "--quota", 6)
+    annotate_json("link", tmp_path / "p", "bob", "--renew")  # the quota stays
+    with Store.open(Project.load(tmp_path / "p")) as store:
+        assert [store.progress(who.id).total for who in (ann, bob, cy)] == [24, 6, 0]
         assert store.by_token(gone.rsplit("/", 1)[1]) is None
     with TestClient(make_app(tmp_path / "p"), "http://127.0.0.1") as client:
         assert client.get(gone.partition("8337")[2]).status_code == 404
@@ -178,6 +183,21 @@ def test_alpha_of_published_data() -> None:
     pair = np.tile(np.arange(15), 3)
     values = np.array([value for coder in data.values() for value in coder], np.float64)
     assert krippendorff_alpha(pair, values) == pytest.approx(0.811, abs=5e-4)
+
+
+def test_weighted_kappa_is_scikit_learns() -> None:
+    rng = np.random.default_rng(0)
+    first = rng.integers(0, 7, 60)
+    second = np.clip(first + rng.integers(-2, 3, 60), 0, 6)
+    expected = cohen_kappa_score(first, second, weights="quadratic")
+    assert weighted_kappa(first / 3 - 1, second / 3 - 1) == pytest.approx(expected)
+    rows = [stored("ann", k, 0.5, c / 3 - 1) for k, c in enumerate(first)]
+    rows += [stored("bob", k, 0.5, c / 3 - 1) for k, c in enumerate(second)]
+    rows += [stored("cy", k, 0.5, 1 - c / 3) for k, c in enumerate(first)]
+    rows += [stored("di", k, 0.5, 0.0) for k in range(9)]  # shares too few pairs
+    kappas = agreement(rows)["kappas"]
+    assert [kappa[:2] for kappa in kappas] == [("ann", "cy"), ("bob", "cy"), ("ann", "bob")]
+    assert kappas[-1][2] == pytest.approx(expected)
 
 
 def test_the_supervisor_browses_and_downloads(tmp_path: Path) -> None:
@@ -398,8 +418,8 @@ def test_the_first_page_explains_the_task(tmp_path: Path) -> None:
         ann = studio.visit("ann")
         page = ann.client.get(ann.home).text
         assert "Each of them is either “will fail” or “will hold”." in page
-        assert "It breaks." in page and "in 90 of 100 such pairs" in page
-        assert "in 62 of 100 such pairs" in page
+        assert "It breaks." in page and "is “will fail” in 90, and only the other in 0" in page
+        assert "is “will fail” in 62, and only the other in 2" in page
 
 
 def test_a_store_without_a_project_identity_is_restored(tmp_path: Path) -> None:

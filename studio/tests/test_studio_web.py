@@ -279,9 +279,9 @@ def test_programs_use_the_token_of_a_link(tmp_path: Path) -> None:
             cy = Statement("cy", *free_pairs(store)[0], Answer(0.5, key="k"))
             import_judgements(store, [cy])
         status = client.get("/api/status", headers=boss).json()
-        assert (status["judged"], status["pairs"]) == (1, 3)  # those of the plan
+        assert (status["pairs_answered"], status["pairs"]) == (1, 3)  # those of the plan
         assert status["annotators"][0]["done"] == 1
-        assert status["forecast"]  # what is missing, until there is one
+        assert status["forecast"] is None and not status["forecast_is_current"]
         lines = client.get("/api/export", headers=boss).text.splitlines()
         assert [json.loads(line)["annotator"] for line in lines] == ["ann", "cy"]
         nobody = {"Authorization": f"Bearer {'x' * 43}"}

@@ -233,11 +233,14 @@ class Changes(Queries):
             raise StoreError(f"no annotator {annotator} takes part")
         self.log("annotator retired", annotator=annotator)
 
-    def renew_token(self, annotator: int, expires_at: str | None = None) -> str:
+    def renew_token(
+        self, annotator: int, expires_at: str | None = None, quota: int | None = None
+    ) -> str:
         """Replace a token, which voids the old link; retired annotators take part again."""
         token, values = fresh_token(), "token_hash = ?, retired_at = NULL, expires_at = ?"
-        update = f"UPDATE annotator SET {values} WHERE id = ?"
-        if not self.connection.execute(update, (token_hash(token), expires_at, annotator)).rowcount:
+        update = f"UPDATE annotator SET {values}, quota = coalesce(?, quota) WHERE id = ?"
+        new = (token_hash(token), expires_at, quota, annotator)
+        if not self.connection.execute(update, new).rowcount:
             raise StoreError(f"there is no annotator {annotator}")
         self.log("token renewed", annotator=annotator)
         return token

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import combinations
+from operator import itemgetter
 from types import MappingProxyType
 from typing import Any
 
@@ -53,24 +55,14 @@ class AnswerColumns:
 
 
 @dataclass(frozen=True)
-class Drift:
-    """Mean of the last third of an annotator's answers minus that of the first third.
-
-    Pairs of a uniform plan come in random order, so that beyond chance only a change in the
-    annotator moves these from 0. ``_z`` is the difference in standard errors: by chance it exceeds
-    2 once in twenty times and 3 hardly ever; NaN where all answers are the same.
-    """
-
-    similarity: float
-    similarity_z: float
-
-
-@dataclass(frozen=True)
 class AnnotatorOverview:
     """One line of the supervisor's page; NaN where nothing is known yet.
 
-    ``infeasible`` is the share of answers that no
-    posteriors produce even after rounding. ``words`` says how they answer, and ``doubt`` marks
+    ``infeasible`` is the share of answers that no posteriors produce even after rounding.
+    ``drift`` is the mean similarity of the last third of the answers minus that of the first, and
+    ``drift_z`` the same in standard errors. Pairs of a uniform plan come in random order, so that
+    beyond chance only a change in the annotator moves these from 0: by chance ``drift_z`` exceeds
+    2 once in twenty times and 3 hardly ever. ``words`` says how they answer, and ``doubt`` marks
     those that deserve a look: the forecast learns both.
     """
 
@@ -80,7 +72,8 @@ class AnnotatorOverview:
     cant_say: int
     median_seconds: float
     infeasible: float
-    drift: Drift
+    drift: float
+    drift_z: float
     words: str = "–"
     doubt: bool = False
 
@@ -100,6 +93,7 @@ def overview_of(
         seconds = columns.seconds[theirs]
         phrases, doubt = manners.get(annotator.name, ((), False))
         median_seconds = float(np.median(seconds)) if len(seconds) else math.nan
+        drift, drift_z = _drift(columns.similarity[theirs])
         return AnnotatorOverview(
             annotator=annotator,
             done=int(theirs.sum()),
@@ -107,7 +101,8 @@ def overview_of(
             cant_say=int(columns.cant_say[theirs].sum()),
             median_seconds=median_seconds,
             infeasible=_mean(columns.infeasible_rows[theirs & columns.both].astype(np.float64)),
-            drift=_drift(columns.similarity[theirs]),
+            drift=drift,
+            drift_z=drift_z,
             words=in_words([*phrases]) or "–",
             doubt=doubt,
         )
@@ -115,15 +110,15 @@ def overview_of(
     return [overview(annotator, total) for annotator, total in totals.items()]
 
 
-def _drift(similarity: Floats) -> Drift:
+def _drift(similarity: Floats) -> tuple[float, float]:
     values = similarity[~np.isnan(similarity)]
     third = len(values) // 3
     first, last = values[:third], values[len(values) - third :]
     gap = _mean(last) - _mean(first)
     if third < 2:
-        return Drift(gap, math.nan)
+        return gap, math.nan
     error = math.sqrt((first.var(ddof=1) + last.var(ddof=1)) / third)
-    return Drift(gap, gap / error if error > ROUNDING else math.nan)
+    return gap, gap / error if error > ROUNDING else math.nan
 
 
 DESCRIBED = 20
@@ -205,14 +200,19 @@ class Quality:
     phrases: list[Phrase] = field(default_factory=list)
 
 
-def quality_of(answers: Sequence[StoredAnswer], known: Mapping[int, Known]) -> dict[str, Quality]:
-    """Quality of each annotator's answers, by simple rules; ``known`` maps pair ids to checks."""
+def quality_of(
+    answers: Sequence[StoredAnswer], known: Mapping[int, Known], models: Container[str] = ()
+) -> dict[str, Quality]:
+    """Quality of each annotator's answers, by simple rules; ``known`` maps pair ids to checks.
+
+    Nothing is concluded from the speed of ``models``.
+    """
     qualities: dict[str, Quality] = {}
     for name, theirs in group_by(answers, "annotator").items():
         checks = [answer for answer in theirs if answer.pair in known]
         right = sum(known[answer.pair].agrees(answer) for answer in checks)
         quality = Quality(len(checks), right)
-        quality.phrases = _flags(quality, theirs)
+        quality.phrases = _flags(quality, [] if name in models else theirs)
         qualities[name] = quality
     return qualities
 
@@ -232,11 +232,44 @@ def _flags(quality: Quality, answers: Sequence[StoredAnswer]) -> list[Phrase]:
     return flags
 
 
-def agreement(answers: Sequence[StoredAnswer]) -> dict[str, float]:
-    """Krippendorff's α of similarities and of differences."""
+def agreement(answers: Sequence[StoredAnswer]) -> dict[str, Any]:
+    """How far annotators agree on shared pairs.
+
+    Krippendorff's α of similarities and of differences, and ``kappas``: two names and the weighted
+    κ of their differences, the lowest first, for those who share at least `LEAST_ANSWERS` pairs.
+    """
     columns = AnswerColumns(answers)
-    names = ("similarity", "difference")
-    return {name: krippendorff_alpha(columns.pair, getattr(columns, name)) for name in names}
+    numbers: dict[str, dict[int, float]] = {}
+    for answer in answers:
+        if answer.difference is not None:
+            numbers.setdefault(answer.annotator, {})[answer.pair] = answer.difference
+    kappas = []
+    for first, second in combinations(numbers, 2):
+        both = [numbers[name] for name in (first, second)]
+        shared = both[0].keys() & both[1].keys()
+        if len(shared) >= LEAST_ANSWERS:
+            values = (np.array([one[pair] for pair in shared]) for one in both)
+            kappas.append((first, second, weighted_kappa(*values)))
+    return {
+        "similarity": krippendorff_alpha(columns.pair, columns.similarity),
+        "difference": krippendorff_alpha(columns.pair, columns.difference),
+        "kappas": sorted(kappas, key=itemgetter(2)),
+    }
+
+
+def weighted_kappa(first: Floats, second: Floats) -> float:
+    """Cohen's κ with quadratic weights of two annotators' numbers about the same pairs.
+
+    κ = 1 − mean (xᵢ − yᵢ)² / mean (xᵢ − yⱼ)² over all i and j (Cohen, "Weighted kappa", 1968): 1 is
+    perfect agreement, 0 is that of chance.
+
+    Examples
+    --------
+    >>> weighted_kappa(np.array([0.9, -0.6, 0.0]), np.array([0.9, -0.6, 0.0]))
+    1.0
+    """
+    by_chance = first.var() + second.var() + (first.mean() - second.mean()) ** 2
+    return float(1 - ((first - second) ** 2).mean() / by_chance) if by_chance > 0 else 1.0
 
 
 def krippendorff_alpha(pair: NDArray[np.int64], values: Floats) -> float:

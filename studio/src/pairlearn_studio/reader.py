@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import json
 import sqlite3
 import statistics
 import threading
@@ -17,13 +18,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from pairlearn_studio.items import Items
-from pairlearn_studio.overview import (
-    AnnotatorOverview,
-    AnswerColumns,
-    Quality,
-    overview_of,
-    quality_of,
-)
+from pairlearn_studio.overview import AnswerColumns, Quality, agreement, overview_of, quality_of
 from pairlearn_studio.project import Project
 from pairlearn_studio.records import (
     Annotator,
@@ -34,6 +29,8 @@ from pairlearn_studio.records import (
 )
 from pairlearn_studio.store_file import connect, file_errors
 
+FORECAST = "forecast.json"
+"""The last forecast of the server, in the project's folder."""
 RECENT = 50
 """Number of last answers that the pace is computed from."""
 LINKED = "(retired_at IS NULL AND coalesce(expires_at > strftime('%Y-%m-%dT%H:%M:%fZ', 'now'), 1))"
@@ -233,12 +230,44 @@ class StoreReader(Queries):
 
     def quality(self, answers: Sequence[StoredAnswer]) -> dict[str, Quality]:
         """Quality of each annotator's answers, by simple rules."""
-        return quality_of(answers, self.checks(self.project))
+        models = {who.name for who in self.annotators() if who.origin == "model"}
+        return quality_of(answers, self.checks(self.project), models)
 
-    def overview(self, columns: AnswerColumns, manners: Any = None) -> list[AnnotatorOverview]:
-        """Speed, drift and infeasible share of each annotator, and how they answer."""
+    def forecast(self) -> dict[str, Any]:
+        """The stored forecast: its parts, and ``latest``, the last change that it knows of."""
+        try:
+            stored: dict[str, Any] = json.loads((self.project.folder / FORECAST).read_text("utf-8"))
+        except (OSError, ValueError):
+            return {}
+        return stored
+
+    def status(self, answers: Sequence[StoredAnswer]) -> dict[str, Any]:
+        """Progress of the project, how its annotators work, and the stored forecast.
+
+        ``answers`` are all standing ones.
+        """
+        project, author, forecast = self.project, self.adjudicator, self.forecast()
+        columns, drawn = AnswerColumns(answers), self.drawn(answers)
         totals = {annotator: self._counts(annotator.id)[1] for annotator in self.annotators()}
-        return overview_of(columns, totals, manners or {})
+        planned = {pair.id for pair in self.pairs() if pair.origin == "plan"}
+        return {
+            "title": project.title,
+            "kind": project.kind,
+            "items": len(self.items),
+            "pairs": len(planned),
+            "overlap": project.overlap,
+            "paused": self.paused,
+            "answers": len(answers),
+            "cant_say": sum(answer.cant_say for answer in answers),
+            "infeasible": int(columns.infeasible_rows.sum()),
+            "pairs_answered": len(planned.intersection(answer.pair for answer in drawn)),
+            "annotators": overview_of(columns, totals, forecast.get("manners", {})),
+            "quality": self.quality(answers),
+            "agreement": agreement([one for one in drawn if one.annotator != author]),
+            "forecast": forecast.get("outlook"),
+            "flagged": forecast.get("flagged", []),
+            "forecast_is_current": forecast.get("latest") == self.latest(),
+        }
 
     def drawn(self, answers: Sequence[StoredAnswer]) -> list[StoredAnswer]:
         """The answers to pairs, without checks."""

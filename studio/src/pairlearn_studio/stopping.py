@@ -25,7 +25,6 @@ import time
 import warnings
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -42,10 +41,9 @@ from pairlearn_studio.creating import describe_fit
 from pairlearn_studio.exchange import export_table, exportable, settled
 from pairlearn_studio.overview import people_of
 from pairlearn_studio.project import Project
-from pairlearn_studio.reader import StoreReader
+from pairlearn_studio.reader import FORECAST, StoreReader
 from pairlearn_studio.records import CERTAIN, StoredAnswer
 from pairlearn_studio.store import Store
-from pairlearn_studio.stored_forecast import FILE, read_forecast
 
 LOG = logging.getLogger("pairlearn.annotate")
 
@@ -243,7 +241,7 @@ def main() -> None:
     stored: dict[str, Any] = {"latest": store.latest()}
     for part in forecast_parts(store):
         stored |= part
-        with replacing(store.project.folder / FILE) as file:
+        with replacing(store.project.folder / FORECAST) as file:
             file.write_bytes(msgspec.json.encode(stored))
     if chosen := propose(store):
         with Store(store.project) as writing:
@@ -253,13 +251,13 @@ def main() -> None:
 class Forecast:
     """The forecast of this module, made by a process of its own as answers come in."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder, self._lock = folder, threading.Lock()
+    def __init__(self, store: StoreReader) -> None:
+        self._folder, self._lock = store.project.folder, threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
-        self._seen, self._began, self._due = read_forecast(folder).get("latest", -1), 0.0, 0.0
+        self._seen, self._began, self._due = store.forecast().get("latest", -1), 0.0, 0.0
 
-    def refresh(self, latest: int) -> dict[str, Any]:
-        """The stored parts; a new process starts if anything changed since the last one."""
+    def refresh(self, latest: int) -> None:
+        """Start a new process if anything changed since the last one."""
         with self._lock:
             now = time.monotonic()
             if self._process is not None and self._process.poll() is not None:
@@ -277,9 +275,6 @@ class Forecast:
                     )
                 except OSError as error:  # no memory or too many processes: the page does without
                     LOG.error("pairlearn annotate: no forecast of the accuracy: %s", error)
-        results = read_forecast(self._folder)
-        results.pop("latest", None)
-        return results
 
     def close(self) -> None:
         """End a process that is under way."""

@@ -199,10 +199,15 @@ class Store(StoreReader):
         """End an annotator's part: their link is void, their open pairs go to the others."""
         self.carry_out(lambda changes: changes.retire(annotator_id), share_out=True)
 
-    def renew_token(self, annotator_id: int, *, expires_at: str | None = None) -> str:
-        """New token for an annotator, retired or not; the old link is void."""
+    def renew_token(
+        self, annotator_id: int, *, expires_at: str | None = None, quota: int | None = None
+    ) -> str:
+        """New token for an annotator, retired or not; the old link is void.
+
+        The quota stays where none is given.
+        """
         return self.carry_out(
-            lambda changes: changes.renew_token(annotator_id, expires_at), share_out=True
+            lambda changes: changes.renew_token(annotator_id, expires_at, quota), share_out=True
         )
 
     def renew_supervisor_token(self) -> str:

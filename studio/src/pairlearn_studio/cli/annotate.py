@@ -180,7 +180,7 @@ def link(
     ] = None,
     quota: Annotated[
         int | None,
-        option("Most pairs that each new annotator judges.", default="no limit", min=1),
+        option("Most pairs that each of these annotators judges.", default="no limit", min=1),
     ] = None,
     address: Annotated[str | None, option("URL of the app.", default="where it is served")] = None,
     as_json: Json = False,
@@ -212,7 +212,8 @@ def link(
     with opened(project) as store:
         if names and renew:
             for who in [_find(store, name) for name in names]:
-                links[who.name] = f"{address}/a/{store.renew_token(who.id, expires_at=expires_at)}"
+                token = store.renew_token(who.id, expires_at=expires_at, quota=quota)
+                links[who.name] = f"{address}/a/{token}"
         elif names:
             for who, token in store.add_annotators(names, expires_at=expires_at, quota=quota):
                 links[who.name] = f"{address}/a/{token}"
@@ -303,37 +304,15 @@ def status(
     Exit codes: 0 done, 2 wrong request or unusable file.
     """
     from pairlearn.annotators.annotator import in_words
-    from pairlearn_studio.overview import AnswerColumns, agreement
-    from pairlearn_studio.stored_forecast import read_forecast
 
     with opened(project) as store:
-        answers = store.answers()
-        columns, forecast = AnswerColumns(answers), read_forecast(store.project.folder)
-        drawn = store.drawn(answers)
-        rows = store.overview(columns, forecast.get("manners"))
-        data: dict[str, Any] = {
-            "title": store.project.title,
-            "kind": store.project.kind,
-            "items": len(store.items),
-            "pairs": len({pair.id for pair in store.pairs()} - store.mixed_in),
-            "overlap": store.project.overlap,
-            "paused": store.paused,
-            "answers": len(answers),
-            "cant_say": sum(answer.cant_say for answer in answers),
-            "infeasible": int(columns.infeasible_rows.sum()),
-            "pairs_answered": len({answer.pair for answer in drawn}),
-            "annotators": rows,
-            "quality": store.quality(answers),
-            "alpha": agreement(drawn),
-            "forecast": forecast.get("outlook"),
-            "forecast_is_current": forecast.get("latest") == store.latest(),
-        }
+        data = store.status(store.answers())
     line = (
         "{title}: {answers:,} answers to {pairs_answered:,} of {pairs:,} pairs of {items:,} items, "
         "{cant_say:,} can't say, {infeasible:,} infeasible"
     )
     text = [line.format(**data) + ("; paused" if data["paused"] else "")]
-    text += [_overview(rows)] if rows else []
+    text += [_overview(data["annotators"])] if data["annotators"] else []
     for name, quality in data["quality"].items():
         notes = [in_words([phrase]) for phrase in quality.phrases]
         counts = f"{quality.right} of {quality.known} known pairs right"
@@ -341,8 +320,10 @@ def status(
             notes.insert(0, counts)
         if notes:
             text.append(f"{name}: {'; '.join(notes)}")
-    if (alpha := data["alpha"]["difference"]) == alpha:
+    if (alpha := data["agreement"]["difference"]) == alpha:
         text.append(f"agreement on shared pairs: Krippendorff's alpha {alpha:.2f} for c")
+    if data["agreement"]["kappas"]:
+        text.append("least agreement: {}, {}: kappa {:.2f}".format(*data["agreement"]["kappas"][0]))
     if outlook := data["forecast"]:
         text.append(_outlook(outlook, data["forecast_is_current"]))
     return Output(data, text)
@@ -379,7 +360,7 @@ def _overview(rows: list[AnnotatorOverview]) -> Any:
             str(row.cant_say),
             format_number(row.median_seconds, ".1f"),
             format_number(row.infeasible, ".0%"),
-            format_number(row.drift.similarity_z, "+.1f"),
+            format_number(row.drift_z, "+.1f"),
             row.words + (" (!)" if row.doubt else ""),
         )
     return table

@@ -206,8 +206,8 @@ def backup(
     """Copy the answers into one file, also while people are answering.
 
     Do not copy answers.sqlite instead: the last answers may still be in its log. The backup
-    is verified after writing. Every 200 answers a snapshot is taken automatically; the last
-    three are also in PROJECT/backups.
+    is verified after writing. Every 200 answers a copy is also made automatically, as
+    auto.sqlite in PROJECT/backups.
 
     For example:
       pairlearn annotate backup pumps

@@ -143,7 +143,7 @@ class Studio:
         self.project, self.store = project, Store.open(project)
         self.store.items = items  # read once, before the first request
         self.sessions = Sessions(self.store, https)
-        self.forecast = Forecast(self.project.folder)
+        self.forecast = Forecast(self.store)
         self.webhook, self.webhook_key, self.outage = webhook, webhook_key.encode(), False
         self.ready = set[int]()
         self.page: tuple[Any, dict[str, Any]] | None = None

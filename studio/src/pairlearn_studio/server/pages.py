@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict
 from functools import partial
 from itertools import combinations
 from pathlib import Path
@@ -22,7 +21,7 @@ from starlette.templating import Jinja2Templates
 from pairlearn.annotators.annotator import Phrase
 from pairlearn_studio.exchange import answer_lines, export_table, exportable, settled
 from pairlearn_studio.judges import order_effects
-from pairlearn_studio.overview import AnswerColumns, agreement, format_number, group_by
+from pairlearn_studio.overview import AnswerColumns, format_number, group_by
 from pairlearn_studio.project import Project, translate, translations
 from pairlearn_studio.records import (
     LEVELS,
@@ -114,12 +113,15 @@ async def get_annotate(request: Request) -> Response:
     return TEMPLATES.TemplateResponse(request, "annotate.html", context)
 
 
-def _degrees(project: Project) -> list[tuple[str, int]]:
-    """How often, of 100 pairs, only the chosen item is positive, by degree of certainty."""
+def _degrees(project: Project) -> list[tuple[str, int, int]]:
+    """How often, of 100 pairs, only the chosen or only the other item is positive, by degree."""
     if project.answers != "graded":
         return []
     numbers = {name: LEVELS[f"left {name}"] for name in ("surely", "probably", "slightly")}
-    return [(name, round(50 * (1 - s - (c or 0)))) for name, (s, c) in numbers.items()]
+    return [
+        (name, round(50 * (1 - s - (c or 0))), round(50 * (1 - s + (c or 0))))
+        for name, (s, c) in numbers.items()
+    ]
 
 
 def message(request: Request, status: int, heading: str, text: str) -> Response:
@@ -158,11 +160,8 @@ async def get_supervisor(request: Request) -> Response:
 @call("/api/status")
 def get_status(studio: Studio, _: Annotator, __: Request) -> Reply:
     """Progress of the project, how each annotator works, and the forecast."""
-    context = _context(studio)
-    names = ("title", "answers_kept", "judged", "pairs", "forecast")
-    status = {name: context[name] for name in names}
-    status["annotators"] = [asdict(row) for row in context["rows"]]
-    status["forecast"] = status["forecast"] or {"needs": "not computed yet"}
+    studio.forecast.refresh(studio.store.latest())
+    status = studio.store.status(studio.store.answers())
     return Response(msgspec.json.encode(status), media_type="application/json")  # NaN becomes null
 
 
@@ -377,7 +376,8 @@ def _level_words(project: Project) -> list[tuple[str, str]]:
 def _context(studio: Studio) -> dict[str, Any]:
     """Context of the supervisor's page, cached: it is asked for every few seconds."""
     latest = studio.store.latest()
-    forecast = dict(studio.forecast.refresh(latest))
+    studio.forecast.refresh(latest)
+    forecast = studio.store.forecast()
     page = studio.page
     if page is None or page[0] != (latest, forecast):
         page = studio.page = (latest, forecast), _make_context(studio, forecast)
@@ -387,39 +387,35 @@ def _context(studio: Studio) -> dict[str, Any]:
 def _make_context(studio: Studio, forecast: dict[str, Any]) -> dict[str, Any]:
     store, project = studio.store, studio.project
     answers = store.answers()
-    manners = forecast.get("manners", {})
-    rows = store.overview(AnswerColumns(answers), manners)
-    numbers = {row.annotator.name: row.annotator.id for row in rows}
-    planned = {pair.id for pair in store.pairs() if pair.origin == "plan"}
-    drawn = store.drawn(answers)
-    trusted = [answer for answer in drawn if answer.annotator not in forecast.get("flagged", ())]
+    status = store.status(answers)
+    numbers = {row.annotator.name: row.annotator.id for row in status["annotators"]}
+    trusted = [one for one in store.drawn(answers) if one.annotator not in status["flagged"]]
     open_disputes = disputes(settled(trusted, store.adjudicator))
-    return vars(project) | {
-        "rows": rows,
-        "quality": store.quality(answers),
-        "dots": dots(answers, numbers),
-        "answers_kept": len(answers),
-        "judged": len(planned.intersection(answer.pair for answer in drawn)),
-        "pairs": len(planned),
-        "taking_part": sum(row.annotator.active for row in rows),
-        "paused": store.paused,
-        "agreement": agreement(drawn),
-        "judges": _judges(store, answers),
-        "notes": [answer for answer in answers if answer.note][-20:][::-1],
-        "forecast": forecast,
-        "manners": {name: _sentence(studio, phrases) for name, (phrases, _) in manners.items()},
-        "disputed": len(open_disputes),
-        "disputes": [
-            {
-                "pair": group[0].pair,
-                "ids": (group[0].left, group[0].right),
-                "answers": [(answer.annotator, answer_words(project, answer)) for answer in group],
-                "level_words": [
-                    (level, project.level_words(level, group[0].about))
-                    for level in levels_for(group[0].about)
-                ],
-            }
-            | ends_of(studio, group[0])
-            for group in open_disputes[:MOST_DISPUTED]
-        ],
-    }
+    manners = forecast.get("manners", {})
+    return (
+        vars(project)
+        | status
+        | {
+            "dots": dots(answers, numbers),
+            "taking_part": sum(row.annotator.active for row in status["annotators"]),
+            "judges": _judges(store, answers),
+            "notes": [answer for answer in answers if answer.note][-20:][::-1],
+            "manners": {name: _sentence(studio, phrases) for name, (phrases, _) in manners.items()},
+            "disputed": len(open_disputes),
+            "disputes": [
+                {
+                    "pair": group[0].pair,
+                    "ids": (group[0].left, group[0].right),
+                    "answers": [
+                        (answer.annotator, answer_words(project, answer)) for answer in group
+                    ],
+                    "level_words": [
+                        (level, project.level_words(level, group[0].about))
+                        for level in levels_for(group[0].about)
+                    ],
+                }
+                | ends_of(studio, group[0])
+                for group in open_disputes[:MOST_DISPUTED]
+            ],
+        }
+    )

@@ -330,7 +330,7 @@ function showStart({ start }) {
   at("coach").hidden = true;
   at("work").hidden = true;
   at("start").hidden = false;
-  const asked = total ? t("{total} pairs to practise on come first; nothing of it is saved.", start) : "";
+  const asked = total ? t("Pairs to practise on come first ({total}); nothing of it is saved.", start) : "";
   const again = before === null ? "" :
     t("You had {before} of {total} right, {needed} are needed. Read this once more, and try again.", start);
   at("start-text").textContent = again || asked;

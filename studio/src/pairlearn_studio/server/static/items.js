@@ -6,7 +6,7 @@ const TINY = 100;
 const pictures = new Map();
 
 // Items stand side by side, or on a narrow page one above the other.
-const narrow = matchMedia("(max-width: 720px)");
+const narrow = matchMedia("(max-width: 540px)");
 
 // Rows of a table are shown as one table, which stays side by side.
 const aligned = document.body.classList.contains("aligned");
@@ -123,7 +123,8 @@ function show(side, view) {
 export function brief(view) {
   if (!view.image) {
     const text = view.text ?? view.rows.map(([name, value]) => `${name} ${value}`).join(", ");
-    return element("span", "brief", `${view.title} ${text}`.trim().slice(0, 80));
+    const whole = `${view.title} ${text}`.trim();
+    return element("span", "brief", whole.length > 80 ? `${whole.slice(0, 80)}…` : whole);
   }
   const made = element("img", "brief");
   made.src = `${location.pathname}/${view.image}`;
