@@ -251,8 +251,9 @@ def _read(
     statements = Counter(report.statements)
     if known is not None:  # a group is one statement about its items
         statements += Counter({name: len({*known.v}) for name in known.kinds()})
-    located = pairs.located(items.ids)
-    table = Table.of_items(items, located, classes, known, reading.scales, named)
+    located = [everything.located(items.ids), *([] if known is None else [known])]
+    named = named if classes is None else classes[1]
+    table = Table.of_items(items, Judgements.concatenate(located), reading.scales, named)
     notes = [finding.message for finding in report.findings if finding.code in SIDES]
     return TrainingData(items, table, len(pairs), len(pairs.used()), statements, notes)
 

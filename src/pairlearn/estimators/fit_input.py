@@ -75,16 +75,13 @@ class Table:
         cls,
         features: NDArray[Any],
         statements: Judgements,
-        labels: Judgements | None = None,
         **fields: Any,
     ) -> Table:
-        """Make a table of statements, without those of weight zero, and of labels of instances."""
+        """Make a table of statements, without those of weight zero."""
         statements = statements[(statements.weight > 0) & ~statements.says_nothing]
         known, judged = None, statements
         if statements.single.any() and not statements.single.all():
             known, judged = statements[statements.single], statements[~statements.single]
-        if labels is not None and len(labels):
-            known = labels if known is None else Judgements.concatenate([known, labels])
         table = cls(features, judged, known, **fields)
         return replace(table, spare=np.setdiff1d(np.arange(len(features)), table.statements.ends))
 
@@ -93,21 +90,13 @@ class Table:
         cls,
         items: io.ItemTable,
         statements: Judgements,
-        labelled: tuple[Judgements, NDArray[Any]] | None = None,
-        groups: Judgements | None = None,
         scales: Mapping[str, Scale] = MappingProxyType({}),
         classes: NDArray[Any] | None = None,
     ) -> Table:
-        """Make a table of items, statements about their rows, known classes, shares of groups."""
-        fields: dict[str, Any] = {"step": FeatureStep.of_items(items), "ids": items.ids}
-        fields |= {"scales": scales} | ({} if classes is None else {"classes": classes})
-        labels = None
-        if labelled is not None:
-            labels, fields["classes"] = labelled
-        if groups is not None:
-            statements = Judgements.concatenate([statements, groups])
-        statements = replace(statements, ids=items.ids)
-        return cls.of(items.features, statements, labels, **fields)
+        """Make a table of items and statements about their rows."""
+        fields: dict[str, Any] = {} if classes is None else {"classes": classes}
+        fields |= {"step": FeatureStep.of_items(items), "ids": items.ids, "scales": scales}
+        return cls.of(items.features, replace(statements, ids=items.ids), **fields)
 
     @property
     def statements(self) -> Judgements:
@@ -222,18 +211,18 @@ def read_table(
     pairs: Any,
     labels: Any,
     *,
-    sample_weight: Any = None,
-    preference: Any = None,
-    annotator: Any = None,
-    about: Any = None,
     classes: Any = None,
     labelled: tuple[Any, Any] | None = None,
     positive: Any = None,
     preprocessor: Any = None,
     step: FeatureStep | None = None,
     scales: Mapping[str, Any] = MappingProxyType({}),
+    **beside: Any,
 ) -> Table:
-    """Check the input of `fit`, or of an evaluation, and make a table of it."""
+    """Check the input of `fit`, or of an evaluation, and make a table of it.
+
+    ``beside`` labels may be sample_weight, preference, annotator and about.
+    """
     step = step or FeatureStep()
     scales = {name: Scale.of(ends) for name, ends in scales.items() if ends is not None}
     if labels is None and (isinstance(pairs, Judgements) or names_judgements(pairs)):
@@ -245,61 +234,52 @@ def read_table(
     labels = in_order(labels, "similarity", "difference")
     if isinstance(labels, (list, tuple)) and labels and hasattr(labels[0], "concatenate"):
         labels = labels[0].concatenate(labels)  # scikit-learn takes rows one by one
-    beside = {
-        "weight": sample_weight, "preference": preference, "annotator": annotator, "about": about,
-    }  # fmt: skip
-    given = [name for name, values in beside.items() if values is not None]
-    if isinstance(labels, Judgements):
-        for name in given:
-            raise ValueError(
-                "labels are Judgements, which have weights, preferences, annotators and sets of "
-                f"their own: leave out the {'sets (about)' if name == 'about' else f'{name}s'} "
-                "given beside them"
-            )
-        features, statements, ids = _locate(pairs, labels, preprocessor, step)
-    else:
+    if not isinstance(labels, Judgements):
         features, ends, ids = read_pairs(pairs, preprocessor, step)
-        columns = _read_columns(labels, preference, len(ends))
-        weight = read_weight(sample_weight, len(ends))
-        if about is not None:
-            _check_length("about", len(np.atleast_1d(about)), len(ends))
-        statements = Judgements.from_columns(ends, columns, weight, annotator, about=about)
-    if ids is not None:
-        ids = ids.astype(np.str_)
-    fields: Any = {"step": step, "ids": ids, "scales": scales}
-    if labelled is None:
-        named = resolve_classes(classes, statements, None, positive)
-        if named is not None:
-            statements, fields["classes"] = statements.of_classes(named), named
-        elif positive is not None:
-            raise ValueError("positive is a class of labelled, which is not given")
-        return Table.of(features, statements, **fields)
-    if not isinstance(labelled, (tuple, list)) or len(labelled) != 2:
-        raise ValueError("labelled must be (X, y): instances and their classes")
-    x, y = labelled
-    instances = read_instances("labelled instances", x, preprocessor, step)
-    if instances.shape[1:] != features.shape[1:]:
+        statements = _read_statements(labels, ends, **beside)
+    elif given := [name for name, values in beside.items() if values is not None]:
         raise ValueError(
-            f"labelled instances have shape {instances.shape[1:]} each, and those of the "
-            f"pairs {features.shape[1:]}"
+            f"labels are Judgements, which have columns of their own: leave out {given[0]}"
         )
-    labels = read_classes(y, len(instances))
-    named = resolve_classes(classes, statements, labels, positive)
-    rows = np.arange(len(features), len(features) + len(instances))
-    if named is None:
-        named = two_classes("labelled classes", labels, positive)
-        known = Judgements.about_items("label", rows, labels == named[1])
     else:
-        sets = [join_set([str(whole_number(value))]) for value in labels]
+        features, statements, ids = _locate(pairs, labels, preprocessor, step)
+    y, x = None, None
+    if labelled is not None:
+        if not isinstance(labelled, (tuple, list)) or len(labelled) != 2:
+            raise ValueError("labelled must be (X, y): instances and their classes")
+        instances = read_instances("labelled instances", labelled[0], preprocessor, step)
+        if instances.shape[1:] != features.shape[1:]:
+            raise ValueError(
+                f"labelled instances have shape {instances.shape[1:]} each, and those of the "
+                f"pairs {features.shape[1:]}"
+            )
+        x, y = labelled[0], read_classes(labelled[1], len(instances))
+    named = resolve_classes(classes, statements, y, positive)
+    if y is None and named is None and positive is not None:
+        raise ValueError("positive is a class of labelled, which is not given")
+    if y is not None:
+        named = two_classes("labelled classes", y, positive) if named is None else named
+        rows = np.arange(len(features), len(features) + len(y))
+        sets = [join_set([str(whole_number(value))]) for value in y.tolist()]
         known = Judgements.about_items("label", rows, np.ones(len(rows)), about=sets)
-        known, statements = known.of_classes(named), statements.of_classes(named)
-    if ids is not None:
-        x = x.ids if is_item_table(x) else x
-        one_each = np.asarray(x) if np.ndim(x) == 1 else np.full(len(instances), "")
-        names = [str(whole_number(one)) for one in one_each]
-        ids = np.concatenate([ids, np.asarray(names).astype(np.str_)])
-    features = np.concatenate([features, instances])
-    return Table.of(features, statements, known, **fields | {"ids": ids, "classes": named})
+        features = np.concatenate([features, instances])
+        if ids is not None:
+            ids = np.concatenate([ids.astype(np.str_), _names_of(x, len(rows))])
+    fields: Any = {} if named is None else {"classes": named}
+    if named is not None:
+        names = [str(whole_number(name)) for name in named.tolist()]
+        statements = statements.of_classes(names)
+        if y is not None:
+            statements = Judgements.concatenate([statements, known.of_classes(names)])
+    ids = None if ids is None else ids.astype(np.str_)
+    return Table.of(features, statements, step=step, ids=ids, scales=scales, **fields)
+
+
+def _names_of(x: Any, n: int) -> NDArray[np.str_]:
+    """Ids of n labelled instances, "" if they have none."""
+    ids = x.ids if is_item_table(x) else x
+    one_each = np.asarray(ids) if np.ndim(ids) == 1 else np.full(n, "")
+    return np.array([str(whole_number(one)) for one in one_each], np.str_)
 
 
 def resolve_classes(
@@ -310,22 +290,18 @@ def resolve_classes(
     ``classes`` are names, the number of classes, or None for those that statements and labels name.
     """
     found = np.empty(0, np.str_) if labels is None else np.unique(labels)
-    as_given = {str(whole_number(value)): value for value in found.tolist()}
-    names = sorted({*names_in(statements.about), *as_given})
+    names = sorted({*names_in(statements.about), *(str(whole_number(v)) for v in found.tolist())})
     if classes is None:
         if statements.about is None and len(found) <= 2:
             return None
-        if len(names) == 1:
-            names = [f"not {names[0]}", *names]
-        known = len(names) == len(found)
+        names = [f"not {names[0]}", *names] if len(names) == 1 else names
     elif np.ndim(classes) == 0:
         if len(names) > classes:
             raise ValueError(f"classes is {classes}, and {len(names)} are named: {names[:10]}")
         names += groups(classes - len(names))
-        known = len(names) == len(found)
-    else:
-        known, found = True, np.asarray(classes)
-    chosen = found if known else np.array(names)
+    # Classes of labels keep their type.
+    chosen = found if len(names) == len(found) else np.array(names)
+    chosen = np.asarray(classes) if np.ndim(classes) else chosen
     if positive is None:
         return chosen if len(chosen) else None
     last = chosen.astype(np.str_) == str(positive)
@@ -371,7 +347,8 @@ def _locate(
     by_row = np.shape(pairs)[:2] == single.shape or statements.ids is not None
     if preprocessor is not None or (np.ndim(pairs) > 2 and by_row):
         rows = np.array(pairs)
-        _check_length("labels", len(single), len(rows))
+        if len(single) != len(rows):
+            raise ValueError(f"labels has {len(single)} rows and pairs has {len(rows)}")
         rows[single[:, 1], 1:] = rows[single[:, 1], :1]
         features, ends, ids = read_pairs(rows, preprocessor, step)
         ends[single] = -1
@@ -400,12 +377,47 @@ def with_groups(labels: Any, groups: tuple[Any, Mapping[Any, Any]] | None) -> An
     return Judgements.concatenate([labels, shares])
 
 
-def _read_columns(labels: Any, preference: Any, n: int) -> dict[str, Floats]:
-    """Columns of n pairs by name, with at least one value in each row."""
-    columns = dict(zip(("similarity", "difference"), read_labels(labels, n).T, strict=True))
-    if preference is not None:
-        columns["preference"] = np.asarray(preference)
-        _check_length("preference", columns["preference"].size, n)
+def _read_statements(
+    labels: Any,
+    ends: Indices,
+    *,
+    sample_weight: Any = None,
+    preference: Any = None,
+    annotator: Any = None,
+    about: Any = None,
+) -> Judgements:
+    """Statements of n pairs, at least one in each row.
+
+    Values of an array outside the ranges are refused; in `PairLabels` they were checked, or noise
+    was admitted.
+    """
+    n, values, weight = len(ends), np.full((len(ends), 2), np.nan), np.ones(len(ends))
+    if isinstance(labels, PairLabels):
+        values = as_floats(labels.to_array())
+    elif labels is not None:
+        values = checked_numbers("labels", np.asarray(as_array("labels", labels)))
+        values = values.astype(np.float64)
+        # Rows without values may have a preference.
+        PairLabels.from_array(np.where(np.isnan(values).all(-1, keepdims=True), 0.0, values))
+    if sample_weight is not None:
+        weight = checked_numbers("sample_weight", np.asarray(sample_weight)).astype(np.float64)
+    given = {"labels": values, "preference": preference, "sample_weight": weight, "about": about}
+    for name, column in given.items():
+        if column is not None and len(np.atleast_1d(column)) != n:
+            raise ValueError(
+                f"{name} has {len(np.atleast_1d(column))} rows and pairs has {n}: they need the "
+                "same length"
+            )
+    if weight.ndim != 1:
+        raise ValueError(f"sample_weight must have shape (n,); got {weight.shape}")
+    for row in first_rows(~np.isfinite(weight) | (weight < 0)):
+        raise ValueError(
+            f"sample_weight must be finite and at least 0; row {row} is {weight[row]:g}"
+        )
+    if not weight.any():
+        raise ValueError("sample_weight is zero for every pair: there is nothing to learn from")
+    columns: dict[str, Any] = {"similarity": values[:, 0], "difference": values[:, 1]}
+    columns |= {} if preference is None else {"preference": np.asarray(preference)}
     with locate_errors(lambda row: f"row {row}"):
         columns = kinds.read_columns(columns)
     for row in first_rows(np.isnan([*columns.values()]).all(0)):
@@ -413,48 +425,7 @@ def _read_columns(labels: Any, preference: Any, n: int) -> dict[str, Floats]:
         raise ValueError(
             f"labels have neither similarity nor difference in row {row}{none}: drop such pairs"
         )
-    return columns
-
-
-def read_labels(labels: Any, n: int) -> Floats:
-    """Similarity and difference (n, 2) of n pairs, NaN where not given.
-
-    An array (n, 2) may have rows without either (a preference may stand for them). Values outside
-    the ranges are refused in an array; in `PairLabels` they were checked, or noise was admitted.
-    """
-    if labels is None:
-        return np.full((n, 2), np.nan)
-    if isinstance(labels, PairLabels):
-        values = as_floats(labels.to_array())
-    else:
-        values = checked_numbers("labels", np.asarray(as_array("labels", labels)))
-        values = values.astype(np.float64)
-        if values.ndim != 2 or values.shape[1] != 2:
-            raise ValueError(
-                "labels must be PairLabels or have shape (n, 2), columns similarity and "
-                f"difference; got {values.shape}"
-            )
-        # PairLabels checks the ranges; empty rows are checked with the preferences.
-        PairLabels.from_array(np.where(np.isnan(values).all(1, keepdims=True), 0.0, values))
-    _check_length("labels", len(values), n)
-    return values
-
-
-def read_weight(sample_weight: Any, n: int) -> Floats:
-    """Weights of n pairs, one each if none are given."""
-    if sample_weight is None:
-        return np.ones(n)
-    weight = checked_numbers("sample_weight", np.asarray(sample_weight)).astype(np.float64)
-    if weight.ndim != 1:
-        raise ValueError(f"sample_weight must have shape (n,); got {weight.shape}")
-    _check_length("sample_weight", len(weight), n)
-    for row in first_rows(~np.isfinite(weight) | (weight < 0)):
-        raise ValueError(
-            f"sample_weight must be finite and at least 0; row {row} is {weight[row]:g}"
-        )
-    if not weight.any():
-        raise ValueError("sample_weight is zero for every pair: there is nothing to learn from")
-    return weight
+    return Judgements.from_columns(ends, columns, weight, annotator, about=about)
 
 
 def read_classes(y: Any, n: int) -> NDArray[Any]:
@@ -467,8 +438,3 @@ def read_classes(y: Any, n: int) -> NDArray[Any]:
     for row in first_rows(np.array([whole_number(value) == "" for value in array], bool)):
         raise ValueError(f"labelled classes are missing in row {row}")
     return array
-
-
-def _check_length(name: str, length: int, n: int) -> None:
-    if length != n:
-        raise ValueError(f"{name} has {length} rows and pairs has {n}: they need the same length")

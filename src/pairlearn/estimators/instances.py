@@ -45,46 +45,50 @@ def read_pairs(
     """
     _refuse_sparse("pairs", pairs)
     array = np.asarray(pairs)
-    if array.ndim < 2 or array.shape[1] != 2:
-        raise ValueError(
-            "pairs must have shape (n, 2, d, ...), or (n, 2) with ids and a preprocessor; "
-            f"got {array.shape}"
-        )
-    if not array.size:
-        nothing = "is empty" if not len(array) else "has instances without features"
-        raise ValueError(f"pairs {nothing}: there is nothing to learn from")
-    if array.ndim > 2:
-        array = _checked("pairs", array)
-        features = array.reshape(-1, *array.shape[2:])
-        first, which = same_rows(features)
-        unique = features[first] if len(first) < len(features) else features
-        return unique, which.reshape(-1, 2), None
-    if preprocessor is None:
+    if array.ndim == 2 and preprocessor is None:
         raise ValueError(
             f"pairs of shape {array.shape} are ids and need a preprocessor that knows their "
             "features: an array whose rows they are, a table with an index, or a function"
         )
-    ids, ends = np.unique(as_known(array, preprocessor), return_inverse=True)
-    features = look_up(preprocessor, ids, step)
-    return features, ends.reshape(-1, 2).astype(np.int64), ids
+    array = _checked("pairs", array) if array.ndim > 2 else array
+    known, ends = distinct_items("pairs", array, as_they_are=callable(preprocessor))
+    return (
+        (known, ends, None) if array.ndim > 2 else (look_up(preprocessor, known, step), ends, known)
+    )
 
 
 def number_items(name: str, pairs: Any) -> Indices:
     """Items (n, 2) of pairs, numbered from 0; pairs are ids (n, 2), or features (n, 2, d, ...)."""
+    items, ends = distinct_items(name, pairs)
+    for row in first_rows((items == -1)[ends].any(1)) if items.ndim == 1 else []:
+        raise ValueError(f"{name} has no second item in row {row}, −1: leave out such rows")
+    return ends
+
+
+def distinct_items(
+    name: str, pairs: Any, *, as_they_are: bool = False
+) -> tuple[NDArray[Any], Indices]:
+    """Distinct ids or features of pairs, and which of them (n, 2) each pair is about.
+
+    Ids are those of tables, or ``as_they_are``.
+    """
     array = np.asarray(as_array(name, pairs))
-    if array.ndim < 2 or array.shape[1] != 2 or not array.size:
+    if array.ndim < 2 or array.shape[1] != 2:
         raise ValueError(
-            f"{name} must have shape (n, 2), ids, or (n, 2, d, ...), features of both items; got "
-            f"{array.shape}"
+            f"{name} must have shape (n, 2, d, ...), or (n, 2) with ids and a preprocessor; "
+            f"got {array.shape}"
         )
+    if not array.size:
+        nothing = "is empty" if not len(array) else "has instances without features"
+        raise ValueError(f"{name} {nothing}: there is nothing to learn from")
     if array.ndim > 2:
-        items = same_rows(array.reshape(-1, *array.shape[2:]))[1]
+        features = array.reshape(-1, *array.shape[2:])
+        first, ends = same_rows(features)
+        items = features[first] if len(first) < len(features) else features
     else:
-        ids = _as_in_tables(array)
-        for row in first_rows((ids == -1).any(1)):
-            raise ValueError(f"{name} has no second item in row {row}, −1: leave out such rows")
-        items = np.unique(ids, return_inverse=True)[1]
-    return items.reshape(-1, 2).astype(np.int64)
+        ids = array if as_they_are else _as_in_tables(array)
+        items, ends = np.unique(ids, return_inverse=True)
+    return items, ends.reshape(-1, 2).astype(np.int64)
 
 
 def read_instances(name: str, x: Any, preprocessor: Any, step: FeatureStep) -> NDArray[Any]:
