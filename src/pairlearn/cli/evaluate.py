@@ -82,11 +82,8 @@ class Scoring:
 
     def doubts(self, evaluation: Evaluation) -> list[str]:
         """Other warnings about an evaluation."""
-        from pairlearn.estimators.measuring import evaluation_doubts
-
-        doubts = evaluation_doubts(self.classifier, evaluation, self.prior)
-        notes = [*self.held.items.notes, *doubts]
-        return [*notes, *self.held.annotator_doubts(self.classifier), *evaluation.warnings]
+        doubts = self.held.doubts(self.classifier, evaluation, self.prior)
+        return [*self.held.items.notes, *doubts]
 
 
 @app.command(cls=Command)

@@ -194,7 +194,7 @@ class Targets:
         """
         if prior is None:
             assert majority is not None
-            prior = prior_from_similarities(self.rows, majority).value
+            prior = prior_from_similarities(self.rows, majority)
         gap = 2 * prior - 1
         if abs(gap) < 1e-3:
             raise ValueError(

@@ -185,20 +185,18 @@ def check_replaceable(path: Path, *, overwrite: bool = True) -> None:
     for folder in (path, _previous(path)):
         if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
             raise ModelFolderError(f"{folder}: exists and is no folder; choose another place")
-        if not folder.exists() or not any(folder.iterdir()):
-            continue
-        others = sorted({file.name for file in folder.iterdir()} - {CONFIG, TENSORS})
-        if others:
+        names = {file.name for file in folder.iterdir()} if folder.exists() else set()
+        if others := sorted(names - {CONFIG, TENSORS}):
             raise ModelFolderError(
                 f"{folder}: holds {others[0]!r}, which is no part of a model, and would be lost; "
                 "choose another folder"
             )
-        if not _is_model(folder):
+        if names and not _is_model(folder):
             raise ModelFolderError(
                 f"{folder}: exists and is not a pairlearn model; choose another folder, or remove "
                 "it yourself"
             )
-        if folder == path and not overwrite:
+        if names and folder == path and not overwrite:
             raise ModelFolderError(
                 f"{path} is a model already: choose another folder, or replace it "
                 "(overwrite=True, or --force)"

@@ -157,7 +157,7 @@ class Training:
         if is_scikit_learn(self.model):
             estimator, history = complete_and_fit(
                 self.model, self.features, rows,
-                prior=orientation.one, majority=orientation.larger, random_state=seed,
+                prior=orientation.prior, majority=orientation.larger, random_state=seed,
             )  # fmt: skip
             order = None if rows.classes is None else tuple(range(len(rows.classes)))
             scorer = Scorer(estimator=estimator, order=order, history=history, n_iter=len(history))
@@ -174,7 +174,7 @@ class Training:
         z = scorer.log_odds(self.features)
         weight = rows.item_weight(len(z)) if weight is None else weight
         if orientation.need == "prior":
-            return replace(scorer, shift=solve_shift(z, weight, orientation.stated))
+            return replace(scorer, shift=solve_shift(z, weight, orientation.prior))
         mirrored = (mean_posterior(z, weight) > 0.5) != (orientation.larger == "positive")
         return replace(scorer, sign=-scorer.sign) if mirrored else scorer
 

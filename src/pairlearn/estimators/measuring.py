@@ -226,16 +226,26 @@ class HeldPairs:
             f"{answers:,} answers about {pairs:,} pairs" if pairs < answers else f"{pairs:,} pairs"
         )
 
-    def annotator_doubts(self, classifier: PairClassifier) -> list[str]:
-        """Findings about the annotators, and those whom the model does not know."""
-        judged = self.table
-        learnt = classifier.fitted_.annotators
-        known = {person.name for person in learnt.people}
-        doubts = [finding.message for finding in findings(judged)]
+    def doubts(
+        self, classifier: PairClassifier, evaluation: Evaluation, prior: float | None
+    ) -> list[str]:
+        """Reasons to distrust an evaluation: another prior, the annotators, and its own."""
+        judged, implied = self.table, evaluation.prior
+        doubts, learnt = [], classifier.fitted_.annotators
+        meant: Any = classifier.target_prior
+        if meant is None and classifier.prior != "estimate":
+            meant = classifier.prior
+        if prior is None and meant is not None and not implied.low <= meant <= implied.high:
+            doubts.append(
+                f"the model is meant for a share of positives of {float(meant):g}, and these pairs "
+                f"imply {implied}: where it is used, the accuracy is another"
+            )
+        doubts += [finding.message for finding in findings(judged)]
         names = set() if judged.annotator is None else {*judged.annotator.tolist()}
+        known = {person.name for person in learnt.people}
         if learnt.people and (unknown := sorted(names - known - {""})):
             doubts.append(UNKNOWN.format(names=list_names(unknown, NAMED)))
-        return doubts
+        return [*doubts, *evaluation.warnings]
 
     def labelled(self, classifier: PairClassifier, known: Judgements, file: Path) -> LabelledItems:
         """Known classes of the items that the model has not learnt from, with its log-odds."""
@@ -277,42 +287,12 @@ def _unseen(
     places = places_of(fitted.held_items, items.features, items.ids)
     held = np.all(places[ends] >= 0, axis=1)
     if held.sum() < 2:
-        raise ValueError(_nothing_new(classifier, files[1], new))
+        raise ValueError(
+            f"{files[1]} measures no accuracy: the model was trained on items of "
+            f"{int((~new).sum()):,} of its {len(new):,} pairs, and does better on those than on "
+            "others. Split by items before training, with `pairlearn split`"
+        )
     note = (
         f"{REMEMBERED} {int(held.sum()):,} rows, by the first model, which was fitted without them"
     )
     return held, lambda needed: fitted.held_log_odds[places[needed]], note
-
-
-def _nothing_new(classifier: PairClassifier, pairs: Path, new: Mask) -> str:
-    """Why there is no accuracy, and the one that was measured when the model was fitted."""
-    match classifier.fitted_.trained_on:
-        case {"accuracy": {"value": value, "low": low, "high": high}}:
-            before = (
-                f"; `pairlearn fit` measured {value:.3f} ({low:.3f} to {high:.3f}) on items that "
-                "it held out"
-            )
-        case _:
-            before = ""
-    return (
-        f"{pairs} measures no accuracy: the model was trained on items of {int((~new).sum()):,} of "
-        f"its {len(new):,} pairs, and does better on those than on others. Split by items before "
-        f"training, with `pairlearn split`{before}"
-    )
-
-
-def evaluation_doubts(
-    classifier: PairClassifier, evaluation: Evaluation, prior: float | None
-) -> list[str]:
-    """Reasons to distrust an evaluation, beside its own warnings."""
-    doubts = []
-    stated: Any = classifier.target_prior
-    if stated is None and classifier.prior != "estimate":
-        stated = classifier.prior
-    implied = evaluation.prior
-    if prior is None and stated is not None and not implied.low <= stated <= implied.high:
-        doubts.append(
-            f"the model is meant for a share of positives of {float(stated):g}, and these pairs "
-            f"imply {implied}: where it is used, the accuracy is another"
-        )
-    return doubts

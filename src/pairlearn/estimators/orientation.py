@@ -41,7 +41,7 @@ from pairlearn.evaluation.ranking import against_classes, linear_scores, reverse
 from pairlearn.judgements import Judgements
 from pairlearn.judgements.identification import needs_priors, not_told_apart
 from pairlearn.judgements.kinds import kind
-from pairlearn.prior import PriorEstimate, class_priors, estimate_prior
+from pairlearn.prior import class_priors, estimate_prior
 from pairlearn.randomness import permutation, stream
 from pairlearn.risks import ClassRisk, Risk
 
@@ -83,19 +83,8 @@ class Orientation:
     """
 
     need: Need
-    prior: Prior
+    prior: Any
     larger: Majority | None
-
-    @property
-    def one(self) -> float | None:
-        """The prior of two classes, if it is known."""
-        return None if isinstance(self.prior, tuple) else self.prior
-
-    @property
-    def stated(self) -> float:
-        """The prior, where it is needed."""
-        assert isinstance(self.prior, float)
-        return self.prior
 
     @property
     def held(self) -> Any:
@@ -116,7 +105,7 @@ class Orientation:
             prior = float(settings.risk.prior)  # type: ignore[arg-type]
         elif prior is None and affine:
             side = larger or likelier_majority(features, rows, seed, settings.risk)
-            prior = prior_from_similarities(rows, side).value
+            prior = prior_from_similarities(rows, side)
         # A risk of its own kinds reads the prior with every row.
         return cls("nothing" if risk_of(settings, prior).kinds else need, prior, larger)
 
@@ -258,9 +247,7 @@ def mean_posterior(logits: Floats, weight: Floats) -> Any:
     return tuple(mean.tolist()) if mean.ndim else float(mean)
 
 
-def prior_from_similarities(
-    rows: Judgements, majority: Majority, confidence: float = 0.95
-) -> PriorEstimate:
+def prior_from_similarities(rows: Judgements, majority: Majority) -> float:
     """Class prior implied by the similarities of a table."""
     similar = rows.has("similarity")
     if not similar.any():
@@ -268,18 +255,7 @@ def prior_from_similarities(
             "the class prior is estimated from similarities, and labels have none: state it "
             "(prior=, or --prior), or use the risk 'likelihood'"
         )
-    # Pairs that share an instance are dependent, which widens the interval; an instance paired
-    # with itself has no such account.
-    ends = rows.ends[similar]
-    recur = len(np.unique(ends)) < ends.size and bool((ends[:, 0] != ends[:, 1]).all())
-    weight = rows.weight[similar]
-    return estimate_prior(
-        rows.u[similar],
-        majority,
-        confidence=confidence,
-        weight=None if (weight == weight[0]).all() else weight,
-        items=ends if recur else None,
-    )
+    return estimate_prior(rows.u[similar], majority, weight=rows.weight[similar]).value
 
 
 def guiding_prior(features: Any, rows: Judgements, seed: int) -> float | None:

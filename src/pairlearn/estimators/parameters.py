@@ -164,16 +164,16 @@ def check_parameters(settings: PairClassifier) -> None:
 
 
 def _check_model(model: Any) -> None:
+    named = ("auto", *PERCEPTRONS, *CONVOLUTIONAL)
     if isinstance(model, str):
-        if model not in ("auto", *PERCEPTRONS, *CONVOLUTIONAL):
-            listed = ", ".join(("auto", *PERCEPTRONS, *CONVOLUTIONAL))
-            raise ValueError(f"model {model!r} is unknown; choose one of {listed}")
+        if model not in named:
+            raise ValueError(f"model {model!r} is unknown; choose one of {', '.join(named)}")
     elif isinstance(model, type) and hasattr(model, "fit"):
         name = model.__name__
         raise TypeError(f"model is the class {name}: pass a classifier, as in {name}()")
     elif not callable(model) and not is_scikit_learn(model):
         raise TypeError(
-            f"model must be one of {', '.join((*PERCEPTRONS, *CONVOLUTIONAL))}, an nn.Module, a "
+            f"model must be one of {', '.join(named[1:])}, an nn.Module, a "
             "function from the shape of an instance to one, or a scikit-learn classifier; got "
             f"{type(model).__name__}"
         )
