@@ -5,12 +5,14 @@ from __future__ import annotations
 import ast
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from model_folders import answer, plain, run
 from pairlearn import Judgements, PairClassifier
+from pairlearn.estimators import learning
 from pairlearn.estimators.fit_input import Table, with_groups
 from pairlearn.estimators.measuring import FitCheckpoints, Measured, fit_and_measure
 from pairlearn.io import write_items, write_pairs
@@ -104,6 +106,27 @@ def test_groups_tell_the_side_by_their_shares(shares, measured, tmp_path: Path) 
     model = PairClassifier(model="linear", epochs=2, random_state=0)
     result = fit_and_measure(model, table, FitCheckpoints(tmp_path / "model", 1e9))
     assert isinstance(result, Measured) if measured else "classes are swapped" in str(result)
+
+
+@pytest.mark.parametrize(("annotators", "trainings"), [(1, 2), (3, 5)])
+def test_a_fit_trains_the_model_to_measure_the_one_to_keep_and_three_for_annotators(
+    annotators: int, trainings: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls, train = [], learning.train
+
+    def count(*args: Any, **options: Any) -> Any:
+        calls.append(len(args[1]))
+        return train(*args, **options)
+
+    monkeypatch.setattr(learning, "train", count)
+    data = simulate(pairs=120, annotators=annotators)
+    table = Table.of_items(data.items, data.pairs.located(data.items.ids))
+    model = PairClassifier(model="linear", epochs=20, random_state=0)
+    fit_and_measure(model, table, FitCheckpoints(tmp_path / "model", 1e9))
+    assert len(calls) == trainings
+    scores = model.fitted_.fold_log_odds
+    assert (scores is None) == (annotators == 1)
+    assert scores is None or np.isfinite(scores).all()
 
 
 def test_a_mixed_table_is_better_than_its_best_part(tmp_path: Path) -> None:

@@ -188,7 +188,7 @@ def test_triplets_are_held_out_whole_or_not_at_all() -> None:
         np.tile(np.arange(40), (60, 1)), axis=1)[:, :3]])  # fmt: skip
     rows = Judgements.from_columns(ends, {"closer": [1, 0] * 60, "triplet": numbers})
     held = Table.of(np.zeros((40, 1)), rows).hold_out(0.2, seed=0)
-    assert held is not None and held.training + held.dropped + len(held.judged) == len(rows)
+    assert len(held.training) == len(rows) and held.training.sum() == len(held.rest.judged)
     for part in (held.rest.statements, held.judged):
         assert len(part) and (np.unique(part.v, return_counts=True)[1] == 2).all()
 

@@ -147,7 +147,7 @@ def test_how_many_pairs_are_lost() -> None:
 @pytest.mark.parametrize(
     ("ends", "fraction", "message"),
     [
-        ([], 0.2, r"ends must have shape \(n, 2\), ids, or .*; got \(0,\)"),
+        ([], 0.2, r"ends must have shape \(n, 2, d, ...\), or .*; got \(0,\)"),
         ([[0, -1]], 0.2, "ends has no second item in row 0"),
         ([["a", None]], 0.2, "an id is missing in row 0"),
         ([[0, 1]], 0.0, r"fraction must lie in \(0, 1\); got 0"),

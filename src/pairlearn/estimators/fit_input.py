@@ -15,6 +15,7 @@ from pairlearn import io
 from pairlearn.columns import (
     Floats,
     Indices,
+    Mask,
     as_floats,
     first_rows,
     locate_errors,
@@ -57,7 +58,8 @@ class Table:
     the negative and the positive one. ``step`` made the features, ``ids`` (N,) are names, "" if
     unknown, and ``spare`` are instances without any statement. `fit` draws a ``seed`` where it is
     −1, and replaces ``features`` by standardised ones. ``scales`` are those that answers were given
-    on, by column.
+    on, by column; ``log_odds`` (n, 2) of the judged rows those that models gave which did not see
+    the pair, if some were trained before.
     """
 
     features: NDArray[Any]
@@ -69,6 +71,7 @@ class Table:
     seed: int = -1
     spare: Indices = field(default_factory=lambda: np.empty(0, np.int64))
     scales: Mapping[str, Scale] = field(default_factory=dict)
+    log_odds: Floats | None = None
 
     @classmethod
     def of(
@@ -178,8 +181,8 @@ class Table:
             known = replace(known, weight=known.weight * np.where(one_sided, min(1.0, most), 1.0))
         return Judgements.concatenate([judged, known])
 
-    def hold_out(self, fraction: float, seed: int) -> HeldOut | None:
-        """Hold out the pairs of some items; None if nothing is left.
+    def hold_out(self, fraction: float, seed: int) -> HeldOut:
+        """Hold out the pairs of some items.
 
         The rest has no statement about these items but shares of groups.
         """
@@ -190,21 +193,20 @@ class Table:
             held_item = np.isin(known.ends[:, 0], judged.ends[held])
             known = known[known.joint | ~held_item] or None
         rest = replace(self, judged=judged[training], known=known)
-        dropped = int((~training & ~held).sum())
-        return HeldOut(rest, judged[held], int(training.sum()), dropped)
+        return HeldOut(rest, judged[held], training)
 
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Statements ``judged`` about held-out pairs, and the ``rest`` with its ``training`` pairs.
+    """Statements ``judged`` about held-out pairs, and the ``rest`` for training.
 
-    ``dropped`` counts statements about pairs with items of both parts.
+    ``training`` is the mask of the rest among all judged rows; others are held out, or about pairs
+    with items of both parts.
     """
 
     rest: Table
     judged: Judgements
-    training: int
-    dropped: int
+    training: Mask
 
 
 def read_table(

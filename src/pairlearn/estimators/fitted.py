@@ -68,6 +68,7 @@ class Fitted(Scorer):
     and code; ``scales`` those that answers were given on; ``trained_on`` is for files and notes
     about them, which the command line adds. ``held_items`` (k, 2) are fingerprints of items that a
     first model, fitted without them, was measured on, and ``held_log_odds`` what it gave them.
+    ``fold_log_odds`` (n, 2), which is not saved, are those that annotators were learnt with.
     """
 
     model: Any
@@ -87,6 +88,7 @@ class Fitted(Scorer):
     trained_on: Mapping[str, Any] | None = None
     held_items: Indices = field(default_factory=lambda: np.empty((0, 2), np.int64))
     held_log_odds: Floats = field(default_factory=lambda: np.empty(0))
+    fold_log_odds: Floats | None = None
 
     @property
     def n_features_in(self) -> int:

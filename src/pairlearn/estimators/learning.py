@@ -13,7 +13,7 @@ networks become too sure long before their decisions suffer.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -101,6 +101,7 @@ def learn(
     found = table.description() | {"mean": mean, "scale": scale, "flat": flat}
     table = table.standardised(mean, scale, flat=flat)
     table, annotators = learn_annotators(settings, table, model)
+    found |= {"annotators": annotators, "fold_log_odds": table.log_odds}
     rows = table.rows(options_of(settings).labelled_weight)
     if settings.model == "auto" and model == NETWORK:
         model = choose_model(settings, table.features, rows)
@@ -118,7 +119,7 @@ def learn(
         scorer = replace(scorer, shift=float(shift))
     if prior is None or not needs_prior(settings.risk):
         prior = mean_posterior(z, weight)
-    found |= {"prior": prior, "annotators": annotators, "unjudged": unjudged}
+    found |= {"prior": prior, "unjudged": unjudged}
     return Fitted(**vars(scorer), model=model, parameters=kept_parameters(settings), **found)
 
 
@@ -290,7 +291,7 @@ def learn_annotators(
     Where annotators are taken as ideal, there are no people, and no answer is corrected: where the
     settings say so, and with "auto" where learning is not `needed`. Otherwise the annotators are
     learnt from the answers alone, models of parts of the corrected pairs give log-odds of the
-    others, and the annotators are learnt with these.
+    others, unless the table has some, and the annotators are learnt with these.
     """
     judged, annotators, log_odds = table.judged, Annotators(), None
     if settings.annotators == "ideal":
@@ -298,12 +299,15 @@ def learn_annotators(
     if settings.annotators == "learn" or Annotators.needed(judged):
         annotators = Annotators.learn(judged, seed=table.seed)
     if annotators.people:
-        corrected = replace(table, judged=annotators.correct(judged).judged)
-        log_odds = _scores_of_folds(settings, corrected, judged, model)
+        log_odds = table.log_odds
+        if log_odds is None:
+            corrected = replace(table, judged=annotators.correct(judged).judged)
+            log_odds = _scores_of_folds(settings, corrected, judged, model)
         annotators = Annotators.learn(judged, log_odds, seed=table.seed)
     for finding in findings(judged, log_odds):
         warnings.warn(AnnotatorsWarning(finding), stacklevel=5)
-    return replace(table, judged=annotators.correct(judged, log_odds).judged), annotators
+    learnt = annotators.correct(judged, log_odds).judged
+    return replace(table, judged=learnt, log_odds=log_odds), annotators
 
 
 def _scores_of_folds(
@@ -311,8 +315,8 @@ def _scores_of_folds(
 ) -> Floats:
     """Log-odds (n, 2) of both items of each row, by models that did not see the pair.
 
-    With several classes they are those of the set that the row is about. The models are trained on
-    the corrected statements; those about single items are in all trainings.
+    The models are trained on the corrected statements; those about single items are in all
+    trainings.
     """
     rows = corrected.rows(options_of(settings).labelled_weight)
     scorer = SCORER if model in ("mlp", "mlp-bn") else model
@@ -325,9 +329,16 @@ def _scores_of_folds(
     for held in range(SCORER_FOLDS):
         at = np.flatnonzero(fold[len(rows) :] == held)
         found = training.trial(rows[fold[: len(rows)] != held], held, SHARE)
-        z = found.log_odds(corrected.features[judged.ends[at].ravel()])
-        if judged.classes is not None:
-            p = (expit(z) * judged[at].members().repeat(2, 0)).sum(1) / expit(z).sum(1)
-            z = logit(p.clip(TINY, 1 - TINY))
-        scores[at] = z.reshape(-1, 2)
+        scores[at] = log_odds_of_rows(found.log_odds, corrected.features, judged[at])
     return scores
+
+
+def log_odds_of_rows(
+    log_odds: Callable[[NDArray[Any]], Floats], features: NDArray[Any], rows: Judgements
+) -> Floats:
+    """Log-odds (n, 2) of both items of rows; with several classes of the set of each row."""
+    z = log_odds(features[rows.ends.ravel()])
+    if rows.classes is not None:
+        p = (expit(z) * rows.members().repeat(2, 0)).sum(1) / expit(z).sum(1)
+        z = logit(p.clip(TINY, 1 - TINY))
+    return z.reshape(-1, 2)

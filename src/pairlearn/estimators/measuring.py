@@ -20,8 +20,9 @@ from pairlearn.annotators import findings
 from pairlearn.annotators.findings import NAMED
 from pairlearn.columns import Floats, Indices, Mask
 from pairlearn.estimators.files import log_odds
-from pairlearn.estimators.fit_input import Table
+from pairlearn.estimators.fit_input import HeldOut, Table
 from pairlearn.estimators.instances import doubt_of_seen, places_of
+from pairlearn.estimators.learning import log_odds_of_rows
 from pairlearn.estimators.orientation import determines_side
 from pairlearn.estimators.prediction import ScoredPairs
 from pairlearn.evaluation import (
@@ -70,27 +71,26 @@ class FitCheckpoints:
 
 @dataclass(frozen=True)
 class Measured:
-    """An accuracy on ``pairs`` of items that were held out, by ``held_out`` answers that count.
+    """An accuracy on so many ``pairs`` of items that were ``held`` out, by ``answers`` that count.
 
-    ``training`` counts the statements about other pairs that the model measured was fitted to;
-    ``dropped`` is as in `HeldOut`; ``doubt`` is a warning about the decisions. ``items`` are the
-    positions of the held-out items.
+    ``doubt`` is a warning about the decisions.
     """
 
     accuracy: AccuracyEstimate | ClassAccuracy
     pairs: int
-    held_out: int
-    training: int
-    dropped: int
-    items: Indices
+    answers: int
+    held: HeldOut
     doubt: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        counts = {
-            name: getattr(self, name) for name in ("pairs", "held_out", "training", "dropped")
+        """Plain values for JSON: the accuracy, and statements that it was measured with or not."""
+        training, held = int(self.held.training.sum()), len(self.held.judged)
+        return self.accuracy.to_dict() | {
+            "pairs": self.pairs,
+            "held_out": self.answers,
+            "training": training,
+            "dropped": len(self.held.training) - training - held,
         }
-        return self.accuracy.to_dict() | counts
 
 
 def fit_and_measure(
@@ -107,21 +107,27 @@ def fit_and_measure(
     ``holdout`` is about the share of the pairs to measure with, and ``prior`` the stated class
     prior, for pairs with one kind of judgement. Returns the accuracy, or why there is none; None if
     ``holdout`` is 0. Raises DivergedError if the loss is no longer a number.
+
+    Annotators are learnt with log-odds by models that did not see a pair. The first model gives
+    those of the pairs that it was fitted without, and its folds those of the others.
     """
-    measured: Measured | str | None = None
+    measured: Measured | str | None = NOTHING_SOFT if holdout else None
     first = clone(classifier)
-    if holdout:
+    if holdout and table.judged.soft.any():
+        held = table.hold_out(holdout, seed)
         with training_bar("1/2 to measure") as progress, warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the final fit repeats them
-            measured = _measure(first, table, holdout, seed, prior, progress, checkpoints.measure)
+            measured = _measure(first, table, held, prior, progress, checkpoints.measure)
+    if isinstance(measured, Measured):
+        table = replace(table, log_odds=_unseen_log_odds(first, table, measured.held))
     with training_bar("2/2 to save" if holdout else "to save") as progress:
         classifier.fit_table(table, progress, checkpoints.fit)
     if isinstance(measured, Measured):
-        kept = measured.items
+        items = np.unique(measured.held.judged.ends)
         classifier.fitted_ = replace(
             classifier.fitted_,
-            held_items=table.fingerprints(kept),
-            held_log_odds=first.log_odds(table.features[kept]),
+            held_items=table.fingerprints(items),
+            held_log_odds=first.log_odds(table.features[items]),
         )
     return measured
 
@@ -129,19 +135,15 @@ def fit_and_measure(
 def _measure(
     classifier: PairClassifier,
     table: Table,
-    fraction: float,
-    seed: int,
+    held: HeldOut,
     prior: float | None,
     progress: Progress | None,
     checkpoint: Checkpoint,
 ) -> Measured | str:
-    """Fit a classifier without some items, and measure its accuracy on their pairs."""
-    if not table.judged.soft.any():
-        return NOTHING_SOFT
-    held = table.hold_out(fraction, seed)
-    if held is None or held.rest.kinds != table.kinds or held.judged.soft.sum() < 2:
-        return TOO_FEW
+    """Fit a classifier without the held-out items, and measure its accuracy on their pairs."""
     soft = held.judged[held.judged.soft]
+    if held.rest.kinds != table.kinds or len(soft) < 2:
+        return TOO_FEW
     classifier.fit_table(held.rest, progress, checkpoint)
     scored = classifier.score_pairs(soft, lambda rows: classifier.log_odds(table.features[rows]))
     if isinstance(scored, ScoredPairs):
@@ -156,10 +158,21 @@ def _measure(
         accuracy, doubt = scored.accuracy(prior), scored.doubt(prior)
     except ValueError as error:
         return str(error)
-    return Measured(
-        accuracy, count_pairs(scored.ends), len(scored.ends), held.training, held.dropped,
-        np.unique(held.judged.ends), doubt,
-    )  # fmt: skip
+    return Measured(accuracy, count_pairs(scored.ends), len(scored.ends), held, doubt)
+
+
+def _unseen_log_odds(first: PairClassifier, table: Table, held: HeldOut) -> Floats | None:
+    """Log-odds (n, 2) of the judged rows by models that did not see the pair, if there are some."""
+    fitted, others = first.fitted_, ~held.training
+    if fitted.fold_log_odds is None:
+        return None
+    shift = 0.0 if first.target_prior is None else fitted.shift
+    z = np.empty((len(others), 2))
+    z[held.training] = fitted.fold_log_odds
+    z[others] = log_odds_of_rows(
+        lambda features: first.log_odds(features) - shift, table.features, table.judged[others]
+    )
+    return z
 
 
 def count_pairs(ends: Indices) -> int:
