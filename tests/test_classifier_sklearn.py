@@ -55,7 +55,7 @@ def test_a_scikit_learn_classifier_as_model():
     classifier = PairClassifier(model=LogisticRegression(), random_state=0, target_prior=0.1)
     classifier.fit(PAIRS, LABELS)
     assert classifier.n_iter_ == len(classifier.history_)
-    assert [row["epoch"] for row in classifier.history_] == list(range(classifier.n_iter_))
+    assert [row["epoch"] for row in classifier.history_] == [*range(1, classifier.n_iter_ + 1)]
     assert classifier.predict_proba(X)[:, 1].mean() == pytest.approx(0.1, abs=1e-4)
 
 

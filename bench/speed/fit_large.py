@@ -1,9 +1,10 @@
 """How fast PairClassifier trains on a large table, and in how much memory.
 
     python bench/speed/fit_large.py [--pairs 1000000] [--items 200000] [--features 32]
-                                   [--model linear] [--epochs 3] [--json]
+                                   [--model linear] [--epochs 3] [--annotators 3] [--json]
 
-The table is made in memory: ids into a table of items, judged by a known posterior.
+The table is made in memory: ids into a table of items, judged by a known posterior; with
+--annotators by so many people in turn, the last of whom leans to "same".
 Prints pairs per second in an epoch, the peak resident memory of the whole process, and
 the bound: how fast the two instances of each pair alone can be gathered, which every
 epoch has to do once.
@@ -48,6 +49,7 @@ def main() -> None:
     parser.add_argument("--features", type=int, default=32)
     parser.add_argument("--model", default="linear")
     parser.add_argument("--epochs", type=int, default=3)
+    parser.add_argument("--annotators", type=int, default=0)
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
     rng = np.random.default_rng(0)
@@ -55,6 +57,12 @@ def main() -> None:
     r = 1 / (1 + np.exp(-2 * x[:, 0] - 1))
     pairs = rng.integers(0, args.items, (args.pairs, 2))
     labels = PairLabels.from_posteriors(r[pairs[:, 0]], r[pairs[:, 1]])
+    who = None
+    if args.annotators:
+        number = np.arange(args.pairs) % args.annotators
+        who = np.array([f"annotator {k}" for k in range(args.annotators)])[number]
+        leaning = 0.1 * (number == args.annotators - 1)
+        labels = PairLabels((labels.similarity + leaning).clip(0, 1), labels.difference)
     before = peak_bytes()
 
     classifier = PairClassifier(
@@ -65,7 +73,7 @@ def main() -> None:
         training=TrainingOptions(device="cpu"),
     )
     start = time.perf_counter()
-    classifier.fit(pairs, labels)
+    classifier.fit(pairs, labels, annotator=who)
     total = time.perf_counter() - start
     epoch = statistics.median(row["seconds"] for row in classifier.history_)
     trained = args.pairs

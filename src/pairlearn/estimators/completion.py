@@ -78,8 +78,8 @@ def complete_and_fit(
     Returns
     -------
     classifier, history
-        The fitted clone, with classes 0 and 1, or 0 to K − 1; and for each round, where round 0
-        starts from the first targets, its number as "epoch" and as "risk" the divergence of the
+        The fitted clone, with classes 0 and 1, or 0 to K − 1; and for each round, the first of
+        which has the first targets, its number as "epoch" and as "risk" the divergence of the
         out-of-fold posteriors from the judgements.
 
     Examples
@@ -119,7 +119,7 @@ def complete_and_fit(
             z = logit(p[:, 1])
             p = _both(z + solve_shift(z, targets.occurrences, prior))
         risk = targets.risk(p)
-        history.append({"epoch": number, "risk": risk})
+        history.append({"epoch": number + 1, "risk": risk})
         # The start shows the classes at even odds, so it is never the best round.
         if number > 0:
             idle = 0 if risk < least * (1 - tolerance) else idle + 1
