@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from typer.testing import CliRunner, Result
 
-from pairlearn.cli import app
+from pairlearn.cli.root import app
 from pairlearn.estimators import PairClassifier, TrainingOptions
 from pairlearn.io import ItemTable
 from pairlearn.simulation import Simulation, simulate

@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from pairlearn.cli import app
+from pairlearn.cli.root import app
 
 ROOT = Path(__file__).parents[1]
 LEFT_OUT = "…"

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 from pairlearn import Judgements, PairClassifier, PairLabels
 from pairlearn.annotators import Annotators
 from pairlearn.check import check
-from pairlearn.cli import app
+from pairlearn.cli.root import app
 from pairlearn.estimators.completion import Targets
 from pairlearn.estimators.fitted import each_log_odds
 from pairlearn.estimators.orientation import ClassesWarning

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from pairlearn import Judgements, PairLabels
 from pairlearn.check import check
-from pairlearn.cli import app
+from pairlearn.cli.root import app
 from pairlearn.estimators import PairClassifier
 from pairlearn.estimators import TrainingOptions as options
 from pairlearn.io import ItemTable, TableError

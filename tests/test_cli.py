@@ -17,7 +17,8 @@ from typer.testing import CliRunner, Result
 from model_folders import answer, fitted, plain, run, simulated
 from pairlearn import cli
 from pairlearn.check import plan as make_plan
-from pairlearn.cli import app, command
+from pairlearn.cli import command
+from pairlearn.cli.root import app
 from pairlearn.estimators import PairClassifier
 from pairlearn.io import read_items, read_pairs, write_pairs
 from pairlearn.simulation import simulate
@@ -202,18 +203,6 @@ def test_check_of_a_bad_table_exits_with_1(tmp_path: Path) -> None:
         assert part in plain(result.stdout)
     result = run("check", path, "--quiet")
     assert (result.exit_code, result.output) == (1, "")
-
-
-def test_check_draws(here: Path, tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
-    path = tmp_path / "plane.svg"
-    result = call(f"check pairs.csv --figure {path}")
-    assert result.exit_code == 0
-    assert f"figure: {path}" in result.stdout
-    assert path.stat().st_size > 1000
-
-
-# ---- plan ------------------------------------------------------------------------------------
 
 
 def test_plan_from_assumptions() -> None:

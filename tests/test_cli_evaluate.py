@@ -13,7 +13,7 @@ from model_folders import answer, fitted, plain, probability, run, simulated
 from pairlearn import evaluate as evaluate_arrays
 from pairlearn.comparison import compare as compare_candidates
 from pairlearn.comparison import default_candidates
-from pairlearn.estimators import PairClassifier, TrainingOptions
+from pairlearn.estimators import PairClassifier
 from pairlearn.evaluation import sensitivity
 from pairlearn.io import write_pairs
 from pairlearn.judgements import Judgements
@@ -240,7 +240,7 @@ def test_noise_is_admitted_when_asked_for(made: Any, tmp_path: Path) -> None:
 
 # ---- compare ----------------------------------------------------------------------------------
 
-QUICK = ("--models", "linear", "--epochs", 1, "--learning-rate", 0.05, "--folds", 2)
+QUICK = ("--models", "linear", "--epochs", 4, "--folds", 2)
 TWO = ("--risks", "likelihood-abs, confdiff-none")
 
 
@@ -250,8 +250,8 @@ def test_compare_is_that_of_the_library(tmp_path: Path) -> None:
     more = ("--prior", 0.3, "--seed", 4, "--majority", "negative")
     result = answer("compare", *files, *QUICK, *TWO, *more)
     candidates = default_candidates(
-        ["linear"], ["likelihood-abs", "confdiff-none"], prior=0.3, random_state=4, epochs=1,
-        training=TrainingOptions(learning_rate=0.05), majority="negative",
+        ["linear"], ["likelihood-abs", "confdiff-none"], prior=0.3, random_state=4, epochs=4,
+        majority="negative",
     )  # fmt: skip
     wanted = compare_candidates(
         candidates, made.pairs.ends, made.pairs.labels(), preprocessor=made.items, folds=2, seed=4

@@ -166,7 +166,7 @@ def test_a_bar_on_a_terminal(made: Any, tmp_path: Path, monkeypatch: pytest.Monk
 PEAK = """
 import re, sys
 from pathlib import Path
-from pairlearn.cli import app
+from pairlearn.cli.root import app
 try:
     app(sys.argv[1:])
 except SystemExit as end:

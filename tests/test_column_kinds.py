@@ -12,7 +12,7 @@ import pytest
 from pyarrow import parquet
 from typer.testing import CliRunner
 
-from pairlearn.cli import app
+from pairlearn.cli.root import app
 from pairlearn.io import TableError, iter_items, read_items
 from pairlearn.io.cells import ColumnChoice
 
@@ -86,15 +86,15 @@ def test_every_unusable_column_is_in_one_message(tmp_path: Path) -> None:
     assert str(caught.value) == (
         f"{tmp_path / 'items.csv'}: cannot be learnt from: 'key' has another value in every row, "
         "as an id has; 'customer_id' has another value in every row, as an id has; 'face' has "
-        "another value in every row, as an id has. Correct this, leave columns out (ignore=, or "
-        "--ignore key,customer_id,face), or say what they hold (kinds=, or --kinds key:text)"
+        "another value in every row, as an id has. Correct this, leave the columns out "
+        "(ignore=, --ignore; drop them from a data frame), or say what they hold (kinds=, --kinds)"
     )
     assert kinds(text, tmp_path, ignore=["key", "customer_id", "face"]) == {}
     path = tmp_path / "items.parquet"
     lists = {"id": range(6), "x": [1.0, 2, 3, 4, 5, 7], "list": [[number] for number in range(6)]}
     lists["clock"] = [datetime.time(number) for number in range(6)]
     parquet.write_table(pyarrow.table(lists), path)
-    types = r"'list' has the type list.*'clock' has the type time64.*--ignore list,clock"
+    types = r"'list' has the type list.*'clock' has the type time64.*--ignore"
     with pytest.raises(TableError, match=types):
         read_items(path)
     run("check", tmp_path / "none.csv", "--items", path, "--kinds", "x", code=2)
@@ -143,7 +143,4 @@ def test_folders_that_are_no_items(tmp_path: Path) -> None:
     for name in "abc":
         (photos / f"{name}.png").write_bytes(b"\x89PNG\r\n\x1a\n")
     with pytest.raises(TableError, match=r"a\.png cannot be read as an image"):
-        read_items(photos)
-    [(photos / f"{name}.txt").touch() for name in "abc"]
-    with pytest.raises(TableError, match="photos is a folder with as many texts as images: move"):
         read_items(photos)

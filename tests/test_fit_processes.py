@@ -16,7 +16,7 @@ import pytest
 from typer.testing import CliRunner
 
 import pairlearn
-from pairlearn.cli import app
+from pairlearn.cli.root import app
 from pairlearn.estimators import PairClassifier
 from processes import Command, free_port
 

@@ -44,7 +44,7 @@ def test_public_names_are_found() -> None:
 
 
 RUN = """
-from pairlearn.cli import app
+from pairlearn.cli.root import app
 for arguments in {!r}:
     try:
         app(arguments)

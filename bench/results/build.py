@@ -20,7 +20,7 @@ from typing import Any
 
 import fair
 
-from pairlearn.cli import app
+from pairlearn.cli.root import app
 from pairlearn_bench import GRIDS, TABLES, Record, RunStore, Tally, headline_counts
 from pairlearn_bench.cells import PUBLISHED, Cell, format_cell, summarize, table_order
 from pairlearn_bench.headline import Line, summarize_grid

@@ -57,7 +57,7 @@ def note(frame, event, _):
     if event == "call" and "/pairlearn/" in frame.f_code.co_filename:
         called.add(frame.f_code)
 start = time.process_time()
-from pairlearn.cli import app
+from pairlearn.cli.root import app
 if sys.argv[1] == "count":
     sys.setprofile(note)
 try:

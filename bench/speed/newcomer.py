@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from typer.testing import CliRunner
 
 from pairlearn import PairClassifier, PairLabels
-from pairlearn.cli import app
+from pairlearn.cli.root import app
 from pairlearn.io import ItemTable, PairTable, read_items, write_items, write_pairs
 
 Floats = NDArray[np.float64]

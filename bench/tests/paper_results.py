@@ -6,7 +6,7 @@ from typing import Any
 
 from typer.testing import CliRunner
 
-from pairlearn.cli import app
+from pairlearn.cli.root import app
 from pairlearn_bench import GRIDS, Record, Run, Selection
 
 NOTES = {"device": "cpu", "precision": "float32", "version": "0.1.0", "seconds": 2.0}

@@ -25,7 +25,7 @@ import typer.main
 from sphinx.application import Sphinx
 from typer.cli import get_docs_for_click
 
-from pairlearn.cli import app as command_line
+from pairlearn.cli.root import app as command_line
 from pairlearn_bench import read_sources
 from pairlearn_bench.cells import dataset_title
 from pairlearn_bench.page import EXPLAINED, TITLES, cells_page

@@ -20,7 +20,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from typer.testing import CliRunner
 
-from pairlearn.cli import app
+from pairlearn.cli.root import app
 from pairlearn.style import BLUE, GREEN, GREY, ORANGE, STYLE
 
 OUT = Path(__file__).resolve().parents[1] / "images" / "home.svg"

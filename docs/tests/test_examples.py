@@ -26,7 +26,7 @@ NEEDED = {  # by what a page imports or calls: the extra, or the package
     "^import pandas": "pandas",
     "^from PIL": "images",
     "^import onnxruntime|^pairlearn export": "onnx",
-    "matplotlib|--figure|^pairlearn (report|demo|bench figure)": "plot",
+    "matplotlib|^pairlearn (report|demo|bench figure)": "plot",
     "^pairlearn annotate|pairlearn_studio": "studio",
     "^pairlearn bench|pairlearn_bench": "bench",
 }

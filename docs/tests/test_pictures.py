@@ -17,7 +17,7 @@ from PIL.PngImagePlugin import PngImageFile
 from typer.testing import CliRunner
 
 from pairlearn import demo
-from pairlearn.cli import app
+from pairlearn.cli.root import app
 from pairlearn.style import STYLE
 
 ROOT = Path(__file__).parents[2]

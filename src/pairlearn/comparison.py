@@ -116,10 +116,6 @@ class Comparison:
         del fields["estimators"]
         return {"best": self.best.name, "ties": list(self.ties), **fields}
 
-    def __str__(self) -> str:
-        lines = [f"{row.name}: {row.accuracy}{' (tie)' * row.tie}" for row in self.rows]
-        return "\n".join([*lines, self.verdict])
-
 
 def compare(
     candidates: Mapping[str, PairClassifier] | None,

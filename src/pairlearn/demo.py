@@ -21,29 +21,27 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 PRIOR = 0.3
+"""An uneven one, so that the classes can be told apart."""
 TRAINING_PAIRS, HELD_OUT_PAIRS = 400, 125
+"""With fewer the interval shows little; with more the demo takes longer than a minute."""
 EPOCHS = 100
+"""Enough for the accuracies to settle."""
 METHODS = ("sconf-abs", "confdiff-abs", "convex-0.5-abs", "sconfconfdiff-abs", "likelihood-abs")
 
 
 @dataclass(frozen=True)
-class DemoRow:
-    """The accuracy of one method: measured with labels, and estimated without them."""
-
-    method: str
-    accuracy: float
-    estimate: AccuracyEstimate
-
-
-@dataclass(frozen=True)
 class Demo:
-    """The results of the demo; ``agree`` says which training pairs are of one class."""
+    """The results of the demo.
+
+    ``accuracies`` has that of each method, measured with labels, and its estimate without them;
+    ``agree`` says which training pairs are of one class.
+    """
 
     seed: int
     prior: PriorEstimate
     labels: PairLabels
     agree: Mask
-    rows: tuple[DemoRow, ...]
+    accuracies: dict[str, tuple[float, AccuracyEstimate]]
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -55,12 +53,8 @@ class Demo:
             "training_pairs": TRAINING_PAIRS,
             "held_out_pairs": HELD_OUT_PAIRS,
             "results": [
-                {
-                    "method": row.method,
-                    "test_accuracy": row.accuracy,
-                    "accuracy_without_labels": row.estimate.to_dict(),
-                }
-                for row in self.rows
+                {"method": m, "test_accuracy": a, "accuracy_without_labels": estimate.to_dict()}
+                for m, (a, estimate) in self.accuracies.items()
             ],
         }
 
@@ -73,7 +67,7 @@ def run_demo(seed: int = 0, progress: Callable[[int, int], None] | None = None) 
     shown, held_out = slice(TRAINING_PAIRS), slice(TRAINING_PAIRS, None)
     prior = estimate_prior(labels[shown].similarity, majority="negative")
     truth = np.where(data.positive, 1, -1)
-    rows = []
+    accuracies = {}
     for done, method in enumerate(METHODS, start=1):
         model = PairClassifier(
             risk=method,
@@ -89,11 +83,11 @@ def run_demo(seed: int = 0, progress: Callable[[int, int], None] | None = None) 
         correct = (logits > 0) == (truth[ends[held_out].reshape(-1)] > 0)
         left, right = logits.reshape(-1, 2).T
         estimate = estimate_accuracy(left, right, labels[held_out])
-        rows.append(DemoRow(method, float(correct.mean()), estimate))
+        accuracies[method] = float(correct.mean()), estimate
         if progress is not None:
             progress(done, len(METHODS))
     agree = truth[ends[shown, 0]] == truth[ends[shown, 1]]
-    return Demo(seed, prior, labels[shown], agree, tuple(rows))
+    return Demo(seed, prior, labels[shown], agree, accuracies)
 
 
 def draw_demo(demo: Demo) -> Figure:
@@ -110,15 +104,15 @@ def draw_demo(demo: Demo) -> Figure:
     plane.set(xlabel="difference c", ylabel="similarity s", title="What the annotator said")
     plane.legend(loc="lower center", frameon=False)  # below the parabola no label can be
 
-    y = np.arange(len(demo.rows))[::-1]
-    estimates = [(r.estimate.value, r.estimate.low, r.estimate.high) for r in demo.rows]
-    value, low, high = np.array(estimates).T
+    y = np.arange(len(demo.accuracies))[::-1]
+    true, estimates = zip(*demo.accuracies.values(), strict=True)
+    value, low, high = np.array([(e.value, e.low, e.high) for e in estimates]).T
     span = np.maximum([value - low, high - value], 0)
     estimated = {"color": GREEN, "label": "estimated without labels, 95%"}
     accuracies.errorbar(value, y, xerr=span, fmt="o", ms=5, capsize=3, **estimated)
     measured = {"color": "black", "label": "on labelled test data"}
-    accuracies.plot([row.accuracy for row in demo.rows], y, "D", ms=5, **measured)
-    accuracies.set_yticks(y, [row.method for row in demo.rows])
+    accuracies.plot(true, y, "D", ms=5, **measured)
+    accuracies.set_yticks(y, [*demo.accuracies])
     accuracies.set(xlabel="accuracy", title="What was learnt", ylim=(-0.6, len(y) - 0.4))
     accuracies.grid(axis="x", color="0.9")
     figure.legend(*accuracies.get_legend_handles_labels(), loc="outside lower right", ncols=2)

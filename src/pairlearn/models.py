@@ -110,10 +110,6 @@ class ResNet(nn.Module):
         Outputs of the one network: one for two classes, otherwise the number of classes.
     """
 
-    copies: int = 1  # pickles of 0.2 have none
-
-    outputs: int = 1
-
     def __init__(
         self,
         channels: int,

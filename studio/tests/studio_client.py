@@ -13,7 +13,7 @@ from starlette.testclient import TestClient
 from typer.testing import CliRunner, Result
 
 from browser import make_project
-from pairlearn.cli import app
+from pairlearn.cli.root import app
 from pairlearn_studio import Project, Store, StoredAnswer
 from pairlearn_studio.server import make_app
 

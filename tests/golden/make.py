@@ -23,7 +23,7 @@ from sklearn.linear_model import LogisticRegression
 from typer.testing import CliRunner
 
 from pairlearn import PairClassifier, make_risk
-from pairlearn.cli import app
+from pairlearn.cli.root import app
 from pairlearn.io import read_pairs
 from pairlearn.simulation import simulate
 

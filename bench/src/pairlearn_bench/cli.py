@@ -32,7 +32,6 @@ from pairlearn.cli.options import (
     Seed,
     argument,
     check_new_file,
-    check_suffix,
     option,
     parse_names,
 )
@@ -161,7 +160,8 @@ class RunOptions:
         if self.path.is_dir():
             example = self.path / f"{self.grid}.jsonl"
             raise ValueError(f"--store {self.path} is a folder; give a file, such as {example}")
-        check_suffix("--store", self.path, ".jsonl")
+        if self.path.suffix != ".jsonl":
+            raise ValueError(f"--store {self.path.name} must end in .jsonl")
         return RunStore(self.path)
 
     def stored(self) -> list[Record]:

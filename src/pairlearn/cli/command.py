@@ -19,6 +19,7 @@ from typer.core import TyperCommand, TyperGroup
 from pairlearn.progress import hidden_bars
 
 REFUSED, INTERRUPTED = 2, 130
+"""Exit codes: that of typer for a wrong usage, and that of shells for Ctrl-C."""
 
 
 class CommandError(Exception):
@@ -162,12 +163,7 @@ class Command(_PlainFlags, TyperCommand):
     def invoke(self, ctx: Any) -> None:
         """Run the function and print its output; warnings of the library are printed once."""
         as_json, quiet = (bool(ctx.params.get(name)) for name in ("as_json", "quiet"))
-        names, above = [], ctx
-        while above is not None:  # by the commands' names: the program may have any
-            names.append(above.command.name)
-            above = above.parent
-        name = " ".join(["pairlearn", *(n for n in reversed(names) if n != "pairlearn")])
-        with _reporting_errors(name):
+        with _reporting_errors(ctx.command_path):
             with warnings.catch_warnings(record=True) as caught, hidden_bars(as_json or quiet):
                 warnings.simplefilter("always", UserWarning)
                 output: Output | None = super().invoke(ctx)

@@ -6,6 +6,7 @@ from importlib.metadata import entry_points
 from typing import Any
 
 import typer
+from typer.core import TyperCommand
 
 from pairlearn.cli.command import Group
 
@@ -37,19 +38,13 @@ class Root(Group):
 
 
 def _missing(name: str, text: str, folder: str) -> Any:
-    app = typer.Typer(add_completion=False)
-
-    @app.command(
-        name,
-        help=f"{text} Not installed.",
-        context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
-        add_help_option=False,
-    )
     def missing() -> None:
-        typer.echo(
-            f"pairlearn {name} is not installed: in a clone of pairlearn, pip install . {folder}",
-            err=True,
-        )
+        what = f"pairlearn {name} is not installed"
+        typer.echo(f"{what}: in a clone of pairlearn, pip install . {folder}", err=True)
         raise typer.Exit(2)
 
-    return typer.main.get_command(app)
+    settings: Any = {"ignore_unknown_options": True, "allow_extra_args": True}
+    help_text = f"{text} Not installed."
+    return TyperCommand(
+        name, callback=missing, help=help_text, context_settings=settings, add_help_option=False
+    )

@@ -20,7 +20,7 @@ from pairlearn.cli.command import (
     new_app,
 )
 from pairlearn.cli.options import check_new_model, check_positive, option
-from pairlearn.cli.reading import Reading, column_choice
+from pairlearn.cli.reading import Reading, column_choice, parse_classes
 from pairlearn.cli.tables import by_kind, where
 from pairlearn.progress import hidden_bars
 
@@ -101,7 +101,9 @@ def fit(
     batch_size: Annotated[
         int | None, option("Pairs in a step.", default="by their number", min=1)
     ] = None,
-    learning_rate: opt.LearningRate = None,
+    learning_rate: Annotated[
+        float | None, option("Step size of Adam.", default="by the model")
+    ] = None,
     seed: opt.Seed = 0,
     device: opt.Device = "auto",
     checkpoint_seconds: opt.CheckpointSeconds = 60.0,
@@ -144,18 +146,22 @@ def fit(
 
     check_share("--holdout", holdout, ends="[)")
     check_positive(positive, labelled)
-    from pairlearn.cli.reading import parse_classes
+    from pairlearn.estimators import PairClassifier
     from pairlearn.estimators.measuring import FitCheckpoints, Measured
+    from pairlearn.estimators.parameters import check_parameters
     from pairlearn.io.item_files import digest
     from pairlearn.training.devices import local_device
     from pairlearn.training.ranks import joined_ranks
 
-    classifier = _classifier(
-        model=model, annotators=annotators, unjudged=unjudged, prior=prior, majority=majority,
-        target_prior=target_prior, annotator_prior=annotator_prior, risk=risk, epochs=epochs,
-        random_state=seed, training__batch_size=batch_size, training__learning_rate=learning_rate,
-        training__device=local_device(device),
-    )  # fmt: skip
+    given: dict[str, Any] = {
+        "model": model, "annotators": annotators, "unjudged": unjudged, "prior": prior,
+        "majority": majority, "target_prior": target_prior, "annotator_prior": annotator_prior,
+        "risk": risk, "epochs": epochs, "random_state": seed, "training__batch_size": batch_size,
+        "training__learning_rate": learning_rate, "training__device": local_device(device),
+    }  # fmt: skip
+    known = {name: value for name, value in given.items() if value is not None}
+    classifier = PairClassifier().set_params(**known)
+    check_parameters(classifier)
     files = {"items": items, "pairs": pairs, "ids": ids, "labelled": labelled, "groups": groups}
     reading = Reading(similarity_scale, difference_scale)
     chosen = column_choice(columns, ignore, kinds)
@@ -192,17 +198,6 @@ def fit(
     doubt = measured.doubt if isinstance(measured, Measured) else None
     notes = [*data.items.notes, *data.notes, *filter(None, [doubt])]
     return Output(summary, _lines(summary, target_prior, data.items.encoder), warnings=notes)
-
-
-def _classifier(**options: Any) -> PairClassifier:
-    """The classifier to fit, its parameters checked; those not given keep their defaults."""
-    from pairlearn.estimators import PairClassifier
-    from pairlearn.estimators.parameters import check_parameters
-
-    given = {name: value for name, value in options.items() if value is not None}
-    classifier = PairClassifier().set_params(**given)
-    check_parameters(classifier)
-    return classifier
 
 
 @dataclass(frozen=True)

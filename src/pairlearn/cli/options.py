@@ -49,7 +49,6 @@ Majority = Annotated[
 Threshold = Annotated[float, option("Probability above which an item is called positive.")]
 Confidence = Annotated[float, option("Coverage of the intervals.")]
 Epochs = Annotated[int | None, option("Passes over the pairs.", default="by their number", min=1)]
-LearningRate = Annotated[float | None, option("Step size of Adam.", default="by the model")]
 Device = Annotated[str, option("auto, cpu, cuda, cuda:1, …")]
 Noisy = Annotated[bool, option("Allow judgements that noise has moved out of range.", "--noisy")]
 Seed = Annotated[int, option("Seed of all random numbers.", min=0)]
@@ -95,13 +94,6 @@ def parse_prior(text: str) -> float | dict[str, float]:
         raise typer.BadParameter(
             f"a share, or NAME=SHARE for each class with commas between; got {text!r}"
         ) from None
-
-
-def check_suffix(option: str, path: Path | None, *suffixes: str) -> None:
-    """Refuse a file with another suffix."""
-    if path is not None and path.suffix not in suffixes:
-        endings = " or ".join(filter(None, [", ".join(suffixes[:-1]), suffixes[-1]]))
-        raise ValueError(f"{option} {path.name} must end in {endings}")
 
 
 def check_positive(positive: str | None, labelled: Path | None) -> None:

@@ -134,7 +134,6 @@ def compare(
     prior: opt.Prior = None,
     majority: opt.Majority = None,
     epochs: opt.Epochs = None,
-    learning_rate: opt.LearningRate = None,
     noisy: opt.Noisy = False,
     columns: opt.Columns = None,
     ignore: opt.Ignore = None,
@@ -160,12 +159,10 @@ def compare(
     """
     from pairlearn.comparison import compare as run
     from pairlearn.comparison import default_candidates
-    from pairlearn.estimators import TrainingOptions
     from pairlearn.io import read_items
 
     known: dict[str, Any] = {
         "prior": prior, "majority": majority, "epochs": epochs, "classes": parse_classes(classes),
-        "training": learning_rate and TrainingOptions(learning_rate=learning_rate),
     }  # fmt: skip
     chosen = default_candidates(
         parse_names(models, "--models"),

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pairlearn.cli import options as opt
 from pairlearn.cli.command import Command, Output, baseline, new_app
-from pairlearn.cli.options import FIGURES, argument, check_absent, check_suffix, option
+from pairlearn.cli.options import FIGURES, argument, check_absent, option
 from pairlearn.cli.reading import parse_classes
 from pairlearn.progress import bar
 
@@ -31,13 +31,17 @@ def demo(
     Exit codes: 0 done, 2 wrong request or unusable file.
     """
     from pairlearn.demo import METHODS, PRIOR, draw_demo, run_demo
+    from pairlearn.io.sources import suffix_of
     from pairlearn.report.figures import save_figure
 
-    check_suffix("--out", out, *FIGURES)
+    suffix_of(out, "figures", FIGURES)
     with bar(f"training {len(METHODS)} models") as progress:
         result = run_demo(seed, progress)
     save_figure(draw_demo(result), out, json.dumps(result.to_dict()))
-    rows = [f"{row.method:<20}  {row.accuracy:>13.3f}   {row.estimate}" for row in result.rows]
+    rows = [
+        f"{method:<20}  {accuracy:>13.3f}   {estimate}"
+        for method, (accuracy, estimate) in result.accuracies.items()
+    ]
     return Output(
         result.to_dict() | {"figure": out},
         [

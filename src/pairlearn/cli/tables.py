@@ -9,18 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pairlearn.cli import options as opt
 from pairlearn.cli.command import Command, Output, counted, new_app
 from pairlearn.cli.options import (
-    FIGURES,
     argument,
     check_new_file,
     check_positive,
-    check_suffix,
     option,
 )
 from pairlearn.cli.reading import Reading, column_choice, parse_classes
 
 if TYPE_CHECKING:
     from pairlearn.check import CheckReport, Finding
-    from pairlearn.judgements import Judgements
 
 _COLOURS = {"error": "bold red", "warning": "yellow", "note": "cyan"}
 app = new_app()
@@ -44,7 +41,6 @@ def check(
     kinds: opt.Kinds = None,
     similarity_scale: opt.SimilarityScale = None,
     difference_scale: opt.DifferenceScale = None,
-    figure: Annotated[Path | None, option("Draw the judgements: .png, .svg or .pdf.")] = None,
     notes: Annotated[bool, option("Show notes as well.", "--notes")] = False,
     as_json: opt.Json = False,
     quiet: Annotated[bool, option("Print nothing: see exit code.", "--quiet")] = False,
@@ -55,7 +51,7 @@ def check(
 
     For example:
       pairlearn check pairs.csv --notes
-      pairlearn check pairs.csv --items items.csv --prior 0.3 --figure plane.png
+      pairlearn check pairs.csv --items items.csv --prior 0.3
       pairlearn check pairs.csv --items items.csv --labelled known.csv
       pairlearn check pairs.csv --similarity-scale 1,5 --difference-scale=-2,2
       pairlearn check pairs.parquet --json | jq '.findings[] | .code'
@@ -66,7 +62,6 @@ def check(
     from pairlearn.io import read_items
     from pairlearn.judgements import Judgements
 
-    check_suffix("--figure", figure, *FIGURES)
     check_positive(positive, labelled)
     if labelled is not None and items is None:
         raise ValueError("--labelled names classes of items: pass --items as well")
@@ -80,25 +75,7 @@ def check(
     report = check_table(table, items=known, prior=prior, majority=majority)
     report = report.without(reading.settled())
     text = [*_text(report, pairs.name, notes=notes)]
-    if figure is not None:
-        _draw(table, figure)
-        text.append(f"figure: {figure}")
     return Output(report.to_dict(), text, code=0 if report.ok else 1)
-
-
-def _draw(table: Judgements, path: Path) -> None:
-    from pairlearn.check import plot_plane
-    from pairlearn.report.figures import save_figure, styled
-
-    judged = table[table.soft]
-    if not len(judged):
-        raise ValueError("--figure shows similarities and differences: the table has none")
-    with styled("--figure"):
-        from matplotlib.figure import Figure
-
-        drawing = Figure((5.2, 4.4), layout="constrained")
-        plot_plane(judged.labels(), drawing.subplots())
-    save_figure(drawing, path)
 
 
 def _text(report: CheckReport, name: str, *, notes: bool) -> Iterator[Any]:

@@ -17,7 +17,6 @@ from pairlearn.io.cells import (
     UNNAMED,
     ColumnChoice,
     ColumnKind,
-    UnusableColumns,
     no_name,
     read_values,
 )
@@ -112,12 +111,9 @@ class FeatureStep:
         """Fit an encoder if columns hold more than numbers."""
         if all(_is_plain(column) for column in cells.values()):
             return
-        try:
-            kinds, notes = ColumnChoice().kinds_of(cells)
-            with locate_errors():
-                self.encoder = ItemEncoder.fit(kinds, read_values(kinds, cells))
-        except UnusableColumns as error:
-            raise error.in_frame() from None
+        kinds, notes = ColumnChoice().kinds_of(cells)
+        with locate_errors():
+            self.encoder = ItemEncoder.fit(kinds, read_values(kinds, cells))
         for note in notes:
             warnings.warn(note, ColumnsWarning, stacklevel=2)
         self.names = np.array(self.encoder.names, dtype=object)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -181,15 +180,14 @@ def null_missing(column: Any) -> Any:
 
 
 def _parse_numbers(name: str, column: Any) -> Floats:
-    """Parse text as numbers; only where pyarrow cannot are missing words and spaces handled."""
+    """Parse text as numbers; the rows that pyarrow cannot parse are found one by one."""
     import pyarrow
 
-    for missing_words in (False, True):
-        column = null_missing(column) if missing_words else column
-        with suppress(pyarrow.ArrowInvalid):
-            values: Floats = np.array(column.cast(pyarrow.float64()).to_numpy(zero_copy_only=False))
-            if np.isfinite(values).sum() + column.null_count == len(values):
-                return values
+    column = null_missing(column)
+    with suppress(pyarrow.ArrowInvalid):
+        values: Floats = np.array(column.cast(pyarrow.float64()).to_numpy(zero_copy_only=False))
+        if np.isfinite(values).sum() + column.null_count == len(values):
+            return values
     numbers, problems = [], []
     for row, cell in enumerate(column.to_pylist()):
         if cell is None or (NUMBER.fullmatch(cell) and math.isfinite(float(cell))):
@@ -359,19 +357,10 @@ class UnusableColumns(TableError):
     """Columns that cannot be learnt from, each with the reason."""
 
     def __init__(self, unusable: Mapping[str, str]) -> None:
-        self.names = [*unusable]
-        self.reasons = "; ".join(f"{quote(name)} {reason}" for name, reason in unusable.items())
-        named, kind = shlex.quote(",".join(self.names)), shlex.quote(f"{self.names[0]}:text")
+        reasons = "; ".join(f"{quote(name)} {reason}" for name, reason in unusable.items())
         super().__init__(
-            f"cannot be learnt from: {self.reasons}. Correct this, leave columns out (ignore=, or "
-            f"--ignore {named}), or say what they hold (kinds=, or --kinds {kind})"
-        )
-
-    def in_frame(self) -> TableError:
-        """The error for a data frame, which has no such options."""
-        return TableError(
-            f"cannot be learnt from: {self.reasons}. Correct this, or drop columns, as in "
-            f"drop(columns={self.names})"
+            f"cannot be learnt from: {reasons}. Correct this, leave the columns out (ignore=, "
+            "--ignore; drop them from a data frame), or say what they hold (kinds=, --kinds)"
         )
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.columns import Mask, RowError, TableError, first_rows, locate_errors, quote
+from pairlearn.columns import Mask, RowError, TableError, first_rows, quote
 from pairlearn.io.cells import (
     KINDS,
     MOST_CATEGORIES,
@@ -202,30 +202,20 @@ class ItemEncoder:
         return np.concatenate([part.astype(np.float32) for part in parts], 1)
 
     def features_of(self, items: Any, rows: Any = slice(None)) -> NDArray[Any]:
-        """Features of rows of a table of items by these rules, whatever rules made the table.
+        """Features of rows of a table of items, which was read by these rules or holds numbers.
 
-        Raises TableError if the table lacks a column, or took it for something else.
+        Raises TableError for a table of other columns, or read by other rules.
         """
         names, encoder = tuple(items.names), getattr(items, "encoder", None)
+        features = np.asarray(items.features)
         if encoder == self or (encoder is None and names == self.outputs):
-            return np.asarray(np.asarray(items.features)[rows])
-        values = dict(getattr(items, "values", None) or {})
-        kinds: dict[str, str] = dict.fromkeys(values, "number")
-        if encoder is None:
-            values |= dict(zip(names, np.asarray(items.features).T, strict=True))
-            kinds |= dict.fromkeys(names, "number")
-        else:
-            kinds |= {column.name: column.kind for column in encoder.columns}
-        for name, kind in ((column.name, column.kind) for column in self.columns):
-            if name not in values or kinds[name] != kind:
-                found = "does not hold" if name not in values else f"takes for {kinds[name]}"
-                raise TableError(
-                    "the table of items was not read by the rules of the model, and "
-                    f"{found} the column {quote(name)} ({kind}): pass a data frame, or read the "
-                    "file with read_items(path, columns=classifier.columns())"
-                )
-        with locate_errors():
-            return self.encode({name: values[name][rows] for name in self.names})
+            return np.asarray(features[rows])
+        if encoder is not None or not self.plain or not {*self.outputs} <= {*names}:
+            raise TableError(
+                "the table of items was not read by the rules of the model: pass a data frame, or "
+                "read the file with read_items(path, columns=classifier.columns())"
+            )
+        return np.asarray(features[rows][:, [names.index(name) for name in self.outputs]])
 
     def __str__(self) -> str:
         groups = []

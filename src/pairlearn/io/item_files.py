@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import tokenize
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -228,7 +227,8 @@ def _fit_encoder(source: Source, choice: ColumnChoice) -> ItemTable:
     def build(cells: Columns) -> Columns:
         return read_values(kinds, cells) | {"id": source.column("id", "id", cells["id"])}
 
-    values = source.read_arrays(["id", *kinds], build)
+    parts = list(source.tables(["id", *kinds], build))
+    values = {name: np.concatenate(unify_ids([p[name] for p in parts])) for name in parts[0]}
     constant = [
         name
         for name, kind in kinds.items()
@@ -239,19 +239,11 @@ def _fit_encoder(source: Source, choice: ColumnChoice) -> ItemTable:
         kinds = {name: kind for name, kind in kinds.items() if name not in constant}
     with _in_file(source):
         encoder = ItemEncoder.fit(kinds, values)
-    items = _encoded_table(encoder, values, notes)
-    if (constant or not encoder.plain) and not encoder.reads("image"):
-        items.values = {name: column for name, column in values.items() if name != "id"}
-    return items
+    return _encoded_table(encoder, values, notes)
 
 
 NPY_ROWS = 65536
 """Rows of NPY files checked at once."""
-_NPY_ERRORS = (
-    *(ValueError, TypeError, SyntaxError, EOFError, OverflowError, MemoryError, OSError),
-    *(RecursionError, tokenize.TokenError),
-)
-"""What numpy raises on damaged files, whose header it parses as Python."""
 
 
 def _npy_batches(path: Path, ids: Path | None) -> Iterator[ItemTable]:
@@ -282,7 +274,7 @@ def _map_npy(path: Path, shapes: str, axes: int, types: str, kinds: str) -> NDAr
         # numpy reads headers that Python 2 wrote, with a warning.
         with warnings.catch_warnings(action="ignore"):
             array = np.lib.format.open_memmap(path, mode="r")
-    except _NPY_ERRORS as error:
+    except Exception as error:  # numpy parses the header as Python: damaged, it raises anything
         if "Python objects" in str(error):
             raise TableError(
                 f"{path} holds Python objects, which could run code when read; save plain numbers"
@@ -313,13 +305,11 @@ class FolderSource(Source):
 
     def __init__(self, path: Path) -> None:
         images, texts = (list_files(path, SUFFIXES[kind]) for kind in ("image", "text"))
-        if len(images) == len(texts):
+        if not images and not texts:
             suffixes = ", ".join(sum(SUFFIXES.values(), ()))
-            both = "as many texts as images: move one sort elsewhere"
-            neither = f"neither texts nor images ({suffixes})"
-            raise TableError(f"{path} is a folder with {both if texts else neither}")
+            raise TableError(f"{path} is a folder with neither texts nor images ({suffixes})")
         # A few texts beside images describe them, and the other way round.
-        self.kind: ColumnKind = "image" if len(images) > len(texts) else "text"
+        self.kind: ColumnKind = "image" if len(images) >= len(texts) else "text"
         self._files = images if self.kind == "image" else texts
         self.path, self.names = path, ["id", self.kind]
 

@@ -40,8 +40,6 @@ class ItemTable:
     ----------
     encoder : ItemEncoder or None
         The encoder that made the features, if the columns were not all plain numbers.
-    values : dict or None
-        What `read_items` fitted the encoder to: columns by name. A model encodes them anew.
     notes : tuple of str
         Notes on columns that were left out.
 
@@ -56,7 +54,6 @@ class ItemTable:
     features: NDArray[np.float32]
     names: tuple[str, ...]
     encoder: ItemEncoder | None = None
-    values: dict[str, NDArray[Any]] | None = None
     notes: tuple[str, ...] = ()
     path: Path | None = None
 
@@ -89,7 +86,7 @@ class ItemTable:
 
     def like(self, ids: Any, features: Any) -> ItemTable:
         """Make a table of other items with the same features."""
-        return self.trusted(**vars(self) | {"ids": ids, "features": features, "values": None})
+        return self.trusted(**vars(self) | {"ids": ids, "features": features})
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -100,10 +97,7 @@ class ItemTable:
         if isinstance(rows, np.ndarray) and rows.dtype != bool:
             with locate_errors(lambda row: f"row {row + 1} of the selection"):
                 check_unique("id", ids)
-        part = self.like(ids, self.features[rows])
-        if self.values is not None:
-            part.values = {name: column[rows] for name, column in self.values.items()}
-        return part
+        return self.like(ids, self.features[rows])
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """The ids, and the features by name."""

@@ -27,7 +27,6 @@ from pairlearn.columns import (
     locate_errors,
     quote,
     row_number,
-    unify_ids,
 )
 from pairlearn.io.cells import Cells, convert, list_names
 
@@ -97,17 +96,11 @@ class Source(ABC):
         if row == 0:
             raise TableError(f"{self.path} has a header but no rows")
 
-    def read_arrays(self, names: Sequence[str], build: Callable[[Columns], Columns]) -> Columns:
-        """Read all rows of some columns; `build` converts a batch of them to arrays."""
-        parts = list(self.tables(names, build))
-        return {name: np.concatenate(unify_ids([p[name] for p in parts])) for name in parts[0]}
-
     def read(self, kinds: Mapping[str, Cells]) -> Columns:
         """Read all rows of some columns, each of its kind."""
-        return self.read_arrays(
-            [*kinds],
-            lambda cells: {name: self.column(name, kinds[name], cells[name]) for name in kinds},
-        )
+        cells = self.cells([*kinds])
+        with locate_errors(self.place):
+            return {name: self.column(name, kind, cells[name]) for name, kind in kinds.items()}
 
 
 class CsvSource(Source):
