@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn import Judgements, PairLabels
-from pairlearn.io import read_pairs
+from pairlearn.io import ItemTable, read_pairs
 
 
 def pair_table(
@@ -29,6 +29,11 @@ def pair_table(
 def pair_ids(table: Judgements) -> NDArray[Any]:
     """Ids (n, 2) of the items of each row."""
     return np.stack([table.left, table.right], 1)
+
+
+def contents(items: ItemTable) -> tuple[Any, ...]:
+    """Names, ids with their type, and features of a table of items, to compare."""
+    return items.names, items.ids.dtype.kind, items.ids.tolist(), items.features.tolist()
 
 
 def changed(table: Judgements, **columns: Any) -> Judgements:

@@ -14,7 +14,7 @@ import pytest
 from pairlearn.io import read_items, read_pairs
 from pairlearn.labels import PairLabels
 from pairlearn.simulation import Simulation, simulate
-from tables import pair_ids
+from tables import contents, pair_ids
 
 
 def odds(p: Any) -> Any:
@@ -23,7 +23,7 @@ def odds(p: Any) -> Any:
 
 def same(first: Simulation, second: Simulation) -> bool:
     return bool(
-        first.items == second.items
+        contents(first.items) == contents(second.items)
         and first.pairs == second.pairs
         and (first.positive == second.positive).all()
         and (first.posterior == second.posterior).all()
@@ -77,7 +77,9 @@ def test_annotators_of_another_population_shift_the_odds() -> None:
 
 
 def same_items(first: Simulation, second: Simulation) -> bool:
-    return first.items == second.items and bool((first.posterior == second.posterior).all())
+    return contents(first.items) == contents(second.items) and bool(
+        (first.posterior == second.posterior).all()
+    )
 
 
 @pytest.mark.parametrize(("items", "spread"), [(50, 3), (31, 3), (300, 1), (15, 15)])

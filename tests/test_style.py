@@ -114,5 +114,5 @@ def test_matplotlib_knows_the_settings_and_draws_the_styles() -> None:
         for name in ("sconf-none", "sconf-relu", "sconf-abs"):
             ax.plot([0, 1], [0, 1], **method_style(name).line())
     assert [line.get_linestyle() for line in ax.get_lines()] == [":", "--", "-"]
-    label_axes(ax, "time", "γ", x_unit="s")
+    label_axes(ax, "time (s)", "γ")
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("time (s)", "γ")

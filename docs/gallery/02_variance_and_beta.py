@@ -46,4 +46,4 @@ ax.plot(-b / c, np.sqrt(a - b**2 / c), "*", color=ORANGE, ms=12, label=f"best: �
 for name, beta in (("confdiff", 0), ("sconfconfdiff", -1)):
     spread = np.sqrt(a + 2 * b * beta + c * beta**2)
     ax.plot(beta, spread, ls="", ms=8, label=name, **method_style(f"{name}-abs").points())
-label_axes(ax, "β", "standard deviation of the risk", y_unit="nats").legend()
+label_axes(ax, "β", "standard deviation of the risk (nats)").legend()

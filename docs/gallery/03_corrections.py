@@ -44,5 +44,5 @@ for correction in ("none", "relu", "abs"):
         ax.plot(values, label=correction, **look)
 risks.axhline(0, color=GREY, lw=0.7)
 risks.set(ylim=(-2, 1))
-label_axes(risks, "training step", "estimated risk", y_unit="nats").legend(title="correction")
-label_axes(accuracies, "training step", "accuracy", y_unit="share correct")
+label_axes(risks, "training step", "estimated risk (nats)").legend(title="correction")
+label_axes(accuracies, "training step", "accuracy (share correct)")

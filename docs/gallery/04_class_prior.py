@@ -29,5 +29,5 @@ for number, (prior, color) in enumerate(((0.1, BLUE), (0.3, ORANGE), (0.5, GREEN
                 capsize=2, label=f"π₊ = {prior}")  # fmt: skip
     ax.axhline(prior, color=color, ls="dashed", lw=0.8)
 ax.set(xscale="log", ylim=(0, 0.56))
-label_axes(ax, "pairs", "estimated class prior", y_unit="share positive")
+label_axes(ax, "pairs", "estimated class prior (share positive)")
 ax.legend(loc="lower right", ncols=3)

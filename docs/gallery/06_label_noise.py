@@ -48,5 +48,5 @@ for name in ("likelihood-abs", "likelihood-none", "sconfconfdiff-abs", "sconfcon
     accuracies = np.array([[accuracy(name, sigma, seed) for sigma in noise] for seed in range(2)])
     ax.plot(noise, accuracies.mean(0), label=name, **method_style(name).line())
     ax.plot(noise, accuracies.T, ls="", ms=2, alpha=0.5, **method_style(name).points())
-label_axes(ax, "noise σ of the judgements", "accuracy", y_unit="share correct")
+label_axes(ax, "noise σ of the judgements", "accuracy (share correct)")
 ax.legend(loc="lower left")

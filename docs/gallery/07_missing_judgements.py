@@ -38,5 +38,5 @@ fig, ax = plt.subplots(figsize=(5.4, 3.2), layout="constrained")
 for (name, values), color, marker in zip(accuracies.items(), (BLUE, ORANGE), "os", strict=True):
     ax.plot(shares[: len(values)], values, color=color, marker=marker, label=name)
 ax.set(ylim=(0.78, 0.96))
-label_axes(ax, "pairs without both judgements", "accuracy", x_unit="share", y_unit="share correct")
+label_axes(ax, "pairs without both judgements (share)", "accuracy (share correct)")
 ax.legend(loc="lower left")

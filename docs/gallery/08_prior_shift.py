@@ -41,5 +41,5 @@ for options, color, name in (
     left.plot([p[bins == k].mean() for k in range(10)], share, "o-", color=color, ms=4, label=name)
     right.tricontour(*x[:5000].T, p[:5000], [0.5], colors=color)
     print(f"{name}: accuracy {accuracy:.3f}")
-label_axes(left, "predicted probability", "true positives", y_unit="share").legend()
+label_axes(left, "predicted probability", "true positives (share)").legend()
 label_axes(right, "feature 1", "feature 2").set_aspect("equal")

@@ -46,4 +46,4 @@ for name in ("likelihood-abs", "sconfconfdiff-abs", "supervised"):
     ax.plot(sizes, accuracies.T, ls="", ms=2, alpha=0.5, **method_style(name).points())
 ax.set_xscale("log", base=2)
 ax.set_xticks(sizes, sizes)
-label_axes(ax, "pairs", "accuracy", y_unit="share correct").legend()
+label_axes(ax, "pairs", "accuracy (share correct)").legend()

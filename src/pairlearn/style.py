@@ -114,14 +114,7 @@ def _own_look(family: str) -> tuple[str, str, str]:
     return (RISKS[family].look if family in RISKS else None) or _OTHER
 
 
-def axis_label(quantity: str, unit: str | None = None) -> str:
-    """A quantity with its unit; None for a plain parameter such as γ."""
-    return quantity if unit is None else f"{quantity} ({unit})"
-
-
-def label_axes(
-    ax: Axes, x: str, y: str, *, x_unit: str | None = None, y_unit: str | None = None
-) -> Axes:
-    """Label both axes with their quantities and units."""
-    ax.set(xlabel=axis_label(x, x_unit), ylabel=axis_label(y, y_unit))
+def label_axes(ax: Axes, x: str, y: str) -> Axes:
+    """Label both axes with their quantities, and units in parentheses."""
+    ax.set(xlabel=x, ylabel=y)
     return ax

@@ -16,6 +16,9 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn, TypeVar
 
+from pairlearn.io import ItemTable
+from tables import contents
+
 T = TypeVar("T")
 
 LONGEST_MESSAGE = 2000
@@ -94,6 +97,8 @@ def attempt(
 
 def same(actual: Any, expected: Any, what: str) -> None:
     """Raise `Broken` if two values are not equal."""
+    if isinstance(actual, ItemTable):
+        actual, expected = contents(actual), contents(expected)
     if actual != expected:
         raise Broken(f"{what}: {actual!r:.300} is not {expected!r:.300}")
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from pairlearn.report.figures import save_figure, styled
-from pairlearn.style import GREY, SPREAD, axis_label, label_axes, method_style
+from pairlearn.style import GREY, SPREAD, label_axes, method_style
 from pairlearn_bench.cells import (
     Cell,
     PublishedCell,
@@ -51,7 +51,7 @@ def plot_gamma(cells: Sequence[Cell], ax: Axes) -> Axes:
     ax.set_xticks([0, 0.2, 0.4, 0.6, 0.8, 1], ["0", "0.2", "0.4", "0.6", "0.8", "1"])
     ax.set_xlim(-0.03, 1.03)
     _scale_by_error(ax, "y", cells)
-    return label_axes(ax, "γ", "accuracy", x_unit="share of Sconf", y_unit=_SCALE)
+    return label_axes(ax, "γ (share of Sconf)", f"accuracy ({_SCALE})")
 
 
 def plot_limited(cells: Sequence[Cell], ax: Axes) -> Axes:
@@ -67,7 +67,7 @@ def plot_limited(cells: Sequence[Cell], ax: Axes) -> Axes:
         )
     _scale_by_error(ax, "y", cells)
     ax.locator_params("x", nbins=4)  # five-digit numbers need room
-    return label_axes(ax, "training pairs", "accuracy", x_unit="number", y_unit=_SCALE)
+    return label_axes(ax, "training pairs (number)", f"accuracy ({_SCALE})")
 
 
 def plot_robustness_heatmap(
@@ -130,7 +130,7 @@ def plot_accuracy(cells: Sequence[Cell], ax: Axes) -> Axes:
     ax.set_ylim(max(len(rows), 1) - 0.4, -0.6)
     ax.grid(axis="y", color="0.9", lw=0.6)
     ax.set_axisbelow(True)
-    ax.set_xlabel(axis_label("accuracy", _SCALE))
+    ax.set_xlabel(f"accuracy ({_SCALE})")
     return ax
 
 
@@ -261,7 +261,7 @@ def _figure(grid: str, parts: Sequence[Panel]) -> Figure:
     if grid == "robustness":
         figure = _compose(parts, (2.6, 2.2), title, columns=2, share_rows=True)
         heat_map = figure.axes[0].collections[0]  # all have the same scale
-        figure.colorbar(heat_map, ax=figure.axes, label=axis_label("accuracy", "share correct"))
+        figure.colorbar(heat_map, ax=figure.axes, label="accuracy (share correct)")
         return figure
     if grid != "accuracy":
         return _compose(parts, (2.1, 1.9), title)

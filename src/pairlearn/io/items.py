@@ -103,19 +103,6 @@ class ItemTable:
         """The ids, and the features by name."""
         return {"id": self.ids, **dict(zip(self.names, self.features.T, strict=True))}
 
-    def __eq__(self, other: object) -> bool:
-        """Whether ids and features are equal, with their names and their order."""
-        if not isinstance(other, ItemTable):
-            return NotImplemented
-        return (
-            self.names == other.names
-            and self.ids.dtype.kind == other.ids.dtype.kind
-            and np.array_equal(self.ids, other.ids)
-            and np.array_equal(self.features, other.features, equal_nan=True)
-        )
-
-    __hash__ = None  # type: ignore[assignment]  # its arrays can change
-
     def __repr__(self) -> str:
         return f"ItemTable(m={len(self)}, features={len(self.names)})"
 

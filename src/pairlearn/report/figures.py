@@ -125,14 +125,14 @@ def plot_histogram(probabilities: Any, threshold: float, ax: Axes) -> Axes:
     """Histogram of predicted probabilities, and the threshold."""
     ax.hist(probabilities, bins=20, range=(0, 1), color=BLUE, edgecolor="white", linewidth=0.7)
     ax.axvline(threshold, color="black", ls="--", lw=0.9)
-    return label_axes(ax, "predicted probability of positive", "items", y_unit="number")
+    return label_axes(ax, "predicted probability of positive", "items (number)")
 
 
 def plot_learning(history: Sequence[Mapping[str, float]], ax: Axes) -> Axes:
     """The risk in training, epoch by epoch."""
     epochs = [row["epoch"] for row in history]
     ax.plot(epochs, [row["risk"] for row in history], color=BLUE)
-    return label_axes(ax, "epoch", "risk", x_unit="passes over the pairs", y_unit="mean loss")
+    return label_axes(ax, "epoch (passes over the pairs)", "risk (mean loss)")
 
 
 def plot_annotators(people: Sequence[Annotator], ax: Axes) -> Axes:

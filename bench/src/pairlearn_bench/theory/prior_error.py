@@ -118,7 +118,7 @@ def plot_prior_coverage(rows: Sequence[Row], ax: Axes) -> Axes:
     ticks = (0, 0.5, 0.8, 0.9, 0.95, 0.99, 0.999)
     ax.set_yticks([1 - tick for tick in ticks], [f"{tick:g}" for tick in ticks])
     ax.set_yticks([], minor=True)
-    return label_axes(ax, "pairs n", "95% intervals that hold", y_unit="log of misses")
+    return label_axes(ax, "pairs n", "95% intervals that hold (log of misses)")
 
 
 def _prior_row(prior: float, n: int, repetitions: int, seed: int) -> Row:
