@@ -297,54 +297,54 @@ def world(name: str, pairs: int, seed: int, cache: Path, shift: float) -> dict[s
     return {"rng": rng} | {k: (x, r, rng.random(len(r)) < r) for k, (x, r) in parts.items()}
 
 
-def run(crowd: str, name: str, pairs: int, seed: int, cache: Path) -> list[dict[str, Any]]:
-    """Fit one table in both ways, and the supervised reference."""
+def run(crowd: str, name: str, pairs: int, seed: int, mode: str, cache: Path) -> dict[str, Any]:
+    """Fit one table with a mode of `PairClassifier`, or, as "supervised", the true classes."""
     import torch
 
     from pairlearn import PairClassifier
 
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
-    made = world(name, pairs, seed, cache, CROWDS[crowd].shift)
+    people = CROWDS["ideal" if crowd == "supervised" else crowd]
+    made = world(name, pairs, seed, cache, people.shift)
     x, r, y = made["train"]
     x_test, _, y_test = made["test"]
-
-    train = CROWDS[crowd].answers(x, r, made["rng"])
-    held = CROWDS[crowd].answers(made["held"][0], made["held"][1], made["rng"])
-    rows = []
-    for annotators in ("ideal", "auto"):
-        started = time.process_time()  # other work may share the cores
-        model = PairClassifier(preprocessor=x, random_state=seed, annotators=annotators)
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
+    train = people.answers(x, r, made["rng"])
+    held = people.answers(made["held"][0], made["held"][1], made["rng"])
+    model = PairClassifier(preprocessor=x, random_state=seed, annotators=mode)
+    started = time.process_time()  # other work may share the cores
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        if crowd == "supervised":
+            model.set_params(annotators="auto", training__labelled_weight=0.999)
+            model.fit(train[0][:2], train[1][:2], labelled=(np.arange(len(x)), np.where(y, 1, -1)))
+        else:
             model.fit(train[0], train[1], annotator=train[2])
-        codes = [w.message.finding.code for w in caught if hasattr(w.message, "finding")]
-        seconds = time.process_time() - started
-        accuracy = float((model.predict(x_test) == np.where(y_test, 1, -1)).mean())
-        error = calibration_error(model.predict_proba(x_test)[:, 1], y_test)
-        model.set_params(preprocessor=made["held"][0])
-        # Items are numbered from 0 in both tables, but they are different items.
-        model.fitted_ = replace(model.fitted_, training_items=np.empty((0, 2), np.int64))
-        estimate = model.estimate_accuracy(held[0], held[1], annotator=held[2])
-        people = model.annotators_.people
-        words = "; ".join(f"{person.name}: {person.sentence()}" for person in people)
-        flagged = [k for k, person in enumerate(people) if not person.informative]
-        rows.append(
-            _row(crowd, name, pairs, seed, annotators, accuracy, error, seconds)
-            | {"value": estimate.value}
-            | {"low": estimate.informed.low, "high": estimate.informed.high}
-            | {"range_low": estimate.low, "range_high": estimate.high}
-            | {"flagged": " ".join(map(str, flagged)), "findings": " ".join(codes)}
-            | {"annotators": words}
-        )
-    if crowd == "ideal":
-        model = PairClassifier(preprocessor=x, random_state=seed)
-        model.set_params(training__labelled_weight=0.999)
-        model.fit(train[0][:2], train[1][:2], labelled=(np.arange(len(x)), np.where(y, 1, -1)))
-        accuracy = float((model.predict(x_test) == np.where(y_test, 1, -1)).mean())
-        error = calibration_error(model.predict_proba(x_test)[:, 1], y_test)
-        rows.append(_row("supervised", name, pairs, seed, "ideal", accuracy, error, np.nan))
-    return rows
+    seconds = time.process_time() - started
+    row = {
+        "crowd": crowd, "set": name, "pairs": pairs, "seed": seed, "mode": mode,
+        "accuracy": float((model.predict(x_test) == np.where(y_test, 1, -1)).mean()),
+        "calibration": calibration_error(model.predict_proba(x_test)[:, 1], y_test),
+        "seconds": seconds,
+    }  # fmt: skip
+    if crowd == "supervised":
+        return row
+    codes = [w.message.finding.code for w in caught if hasattr(w.message, "finding")]
+    model.set_params(preprocessor=made["held"][0])
+    # Items are numbered from 0 in both tables, but they are different items.
+    model.fitted_ = replace(model.fitted_, training_items=np.empty((0, 2), np.int64))
+    estimate = model.estimate_accuracy(held[0], held[1], annotator=held[2])
+    learnt = model.annotators_.people
+    return row | {
+        "value": estimate.value,
+        "low": estimate.informed.low,
+        "high": estimate.informed.high,
+        "range_low": estimate.low,
+        "range_high": estimate.high,
+        "flagged": " ".join(str(k) for k, one in enumerate(learnt) if not one.informative),
+        "findings": " ".join(codes),
+        "annotators": "; ".join(f"{one.name}: {one.sentence()}" for one in learnt),
+    }
 
 
 NUMBERS = ("accuracy", "calibration", "seconds", "low", "high", "range_low", "range_high")
@@ -356,12 +356,8 @@ COLUMNS = {
     "its width ": ("range_width", ".3f"),
     "calibration": ("calibration", ".3f"),
     "seconds": ("seconds", ".1f"),
+    "seeds": ("seeds", ".0f"),
 }
-
-
-def _row(*values: Any) -> dict[str, Any]:
-    names = ("crowd", "set", "pairs", "seed", "mode", "accuracy", "calibration", "seconds")
-    return dict(zip(names, values, strict=True))
 
 
 def calibration_error(p: Floats, y: NDArray[np.bool_]) -> float:
@@ -381,16 +377,15 @@ def table(rows: list[dict[str, Any]]) -> str:
         f"{'':31}" + f"{'ideal':>9}{'auto':>7}" * len(COLUMNS),
     ]
     heading = None
-    for name, pairs, crowd, _ in dict.fromkeys(key for key in groups if key[3] == "ideal"):
+    for name, pairs, crowd in dict.fromkeys(key[:3] for key in groups):
         if heading != (name, pairs):
             heading = name, pairs
-            lines.append(
-                f"{name}, {pairs:,} pairs, {len(groups[name, pairs, crowd, 'ideal'])} seeds"
-            )
+            lines.append(f"{name}, {pairs:,} pairs")
         cells: list[list[str]] = [[] for _ in COLUMNS]
         for mode in ("ideal", "auto"):
             group = groups.get((name, pairs, crowd, mode), [])
             number = {k: np.array([float(row.get(k) or np.nan) for row in group]) for k in NUMBERS}
+            number["seeds"] = np.array([len(group)])
             for ends in ("", "range_"):
                 low, high = number[f"{ends}low"], number[f"{ends}high"]
                 holds = (low <= number["accuracy"]) & (number["accuracy"] <= high)
@@ -409,7 +404,8 @@ def main() -> None:
     parser.add_argument("--pairs", default="300,2000")
     parser.add_argument("--seeds", type=int, default=10, help="how many")
     parser.add_argument("--first-seed", type=int, default=0)
-    parser.add_argument("--crowds", default=",".join(CROWDS).replace(",", ";").replace("; ", ", "))
+    parser.add_argument("--crowds", default=";".join([*CROWDS, "supervised"]))
+    parser.add_argument("--modes", default="ideal,auto")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--honest", type=int, default=0, help="count findings in honest crowds")
     parser.add_argument("--seconds", type=float, default=np.inf, help="start nothing after this")
@@ -422,33 +418,37 @@ def main() -> None:
     cache = args.out.with_suffix(".letter.npz")
     if args.data and not cache.exists():
         letter_posteriors(args.data, cache)
-    crowds = list(CROWDS) if parser.get_default("crowds") == args.crowds else args.crowds.split(";")
+    crowds = args.crowds.split(";")
     jobs = [
-        (crowd, name, int(pairs), seed, cache)
+        (crowd, name, int(pairs), seed, mode)
         for seed in range(args.first_seed, args.first_seed + args.seeds)
         for pairs in reversed(args.pairs.split(","))
         for crowd in crowds
         for name in (["soft", "letter"] if args.data else ["soft"])
+        for mode in args.modes.split(",")
+        if crowd != "supervised" or mode == "ideal"
     ]
     rows: list[dict[str, Any]] = []
     if args.out.exists():
         with args.out.open(newline="") as file:
             rows = [row | {"pairs": int(row["pairs"])} for row in csv.DictReader(file)]
-    done = {(row["crowd"], row["set"], row["pairs"], int(row["seed"])) for row in rows}
-    jobs = [job for job in jobs if job[:4] not in done]
+    keys = ("crowd", "set", "pairs", "seed", "mode")
+    done = {tuple(str(row[key]) for key in keys) for row in rows}
+    jobs = [job for job in jobs if tuple(map(str, job)) not in done]
     with ProcessPoolExecutor(args.jobs, mp_context=get_context("spawn")) as pool:
-        for new in pool.map(partial(_until, began + args.seconds), jobs):
-            rows += new
-            print(f"{len(rows)} rows", end="\r", file=sys.stderr)
-            if new:
+        for row in pool.map(partial(_until, began + args.seconds, cache), jobs):
+            if row:
+                rows.append(row)
                 _write(args.out, rows)
-    rows.sort(key=lambda row: (row["set"], row["pairs"]))
+                print(f"{len(rows)} rows", end="\r", file=sys.stderr)
+    order = [*CROWDS, "supervised"]
+    rows.sort(key=lambda row: (row["set"], row["pairs"], order.index(row["crowd"])))
     _write(args.out, rows)
     print(table(rows))
 
 
-def _until(end: float, job: tuple[Any, ...]) -> list[dict[str, Any]]:
-    return run(*job) if time.monotonic() < end else []
+def _until(end: float, cache: Path, job: tuple[Any, ...]) -> dict[str, Any]:
+    return run(*job, cache) if time.monotonic() < end else {}
 
 
 def _write(path: Path, rows: list[dict[str, Any]]) -> None:
