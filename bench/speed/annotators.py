@@ -137,9 +137,14 @@ def knowing_less(r: Floats, q: Floats, rng: np.random.Generator) -> Floats:
 
 
 def private(r: Floats, q: Floats, rng: np.random.Generator) -> Floats:
-    """Answers of people who know more than the features: posteriors that vary around these."""
-    known = [rng.beta(3 * p.clip(0.01, 0.99), 3 * (1 - p.clip(0.01, 0.99))) for p in (r, q)]
-    return ideal(known[0], known[1], rng)
+    """Calibrated answers of people who know more than the features, each something else.
+
+    Everybody has a noisy look of their own at the classes, which are the same for all.
+    """
+    classes = np.random.default_rng(len(r)).random((2, len(r))) < (r, q)
+    odds = np.log([r, q]) - np.log1p(-np.array([r, q]))
+    known = odds + 2 * (2 * classes - 1) + 2 * rng.normal(size=odds.shape)
+    return ideal(*(1 / (1 + np.exp(-known))), rng)
 
 
 def judge(r: Floats, q: Floats, rng: np.random.Generator, *, bias: float) -> Floats:

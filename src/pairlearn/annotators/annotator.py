@@ -3,30 +3,32 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from pairlearn.annotators.grid import HONEST, outcome_chances, outcome_of
-from pairlearn.columns import Floats, Indices
+from pairlearn.columns import Floats, Indices, Mask
 from pairlearn.judgements.answer_scale import RANGES, scale_of
 
 Phrase: TypeAlias = tuple[str, dict[str, Any]]
 """A text, and the values of its names in braces."""
-GRID = np.array([0.0015, 0.003])
+GRID = (0.0015, 0.003)
 """Mean squared distances of honest s and c from the nearest cell of the grid."""
-START = np.array([0.02, 0.06])
-"""Variances of s and c to start from: about those of the honest answers themselves."""
+STEPS = (tuple(np.linspace(0, 1, 51).tolist()), tuple(np.linspace(-1, 1, 51).tolist()))
+"""Levels that answers of any value are rounded to, in half the steps that the grid resolves."""
+START = (0.14, 0.24)
+"""Spreads of s and c to start from: about those of the honest answers themselves."""
 LEANS = np.r_[-12:-1, 0, 2:13] / 40
 """Candidate leans, in steps that the grid resolves: its own error, a standard deviation of 0.03,
 hides smaller ones than 0.05, and beyond 0.3 most answers would be clipped."""
-SPREADS = np.sqrt(np.geomspace(0.02, 1, 8))
-"""Candidate spreads of answers on levels, as factors of the spread to start from."""
-PRIOR_ANSWERS, PRIOR_VARIANCE = 5.0, 0.01
-"""Weak prior of the spread: five answers that are off by 0.1. It keeps the spread of people with
-few answers from 0."""
+SPREADS = np.r_[0, np.geomspace(0.03, 0.5, 11)]
+"""Candidate spreads, from none to that of answers which say nothing; a third apart, which is the
+error of a spread of ten answers."""
 SAME = ("says “same” {lean} too much", "says “different” {lean} too much")
 RIGHT = ("favours the right one by {lean}", "favours the left one by {lean}")
+ALONE = "knows or believes {share} of what the others leave open"
 NOTHING_ELSE = 0.999
 """Share of guesses of who gives one answer to everything; 1 would leave no weight at all."""
 MANY_GUESSES, LEAN = 0.15, 0.05
@@ -54,6 +56,8 @@ class Annotator:
         scales.
     lean_same, lean_same_error, lean_right, lean_right_error : float
         What is added to similarities and to differences.
+    knowledge : float
+        Share of what the others leave open that the annotator knows, or believes to know.
     spread_same, spread_same_error, spread_right, spread_right_error : float
         Standard deviations of similarities and differences around what the annotator would say on
         average; 0 for hard answers.
@@ -77,6 +81,7 @@ class Annotator:
     lean_same_error: float = 0.0
     lean_right: float = 0.0
     lean_right_error: float = 0.0
+    knowledge: float = 0.0
     spread_same: float = 0.0
     spread_same_error: float = 0.0
     spread_right: float = 0.0
@@ -94,7 +99,7 @@ class Annotator:
         )
         # One answer to everything says nothing about any pair: all of them belong to others.
         constant = len(np.unique(np.nan_to_num(values, nan=9), axis=0)) == 1
-        spreads = (0.0, 0.0) if found.hard else np.sqrt(START).tolist()
+        spreads = (0.0, 0.0) if found.hard else START
         return cls(
             name,
             len(values),
@@ -151,45 +156,26 @@ class Annotator:
         return self.spreads**2 + np.square(steps) / 12
 
     def anything(self, values: Floats) -> Floats:
-        """Density (n,) of answers at random on the scales."""
+        """Probabilities (n,) of answers at random on the scales."""
         if self.scale == "hard":
             return np.full(len(values), 1 / 4)
-        sizes = [
-            len(levels) or high - low
-            for levels, (low, high) in zip(self.levels, RANGES, strict=True)
-        ]
-        return np.asarray(np.where(np.isnan(values), 1, 1 / np.array(sizes, np.float64)).prod(1))
+        sizes = np.array([len(self._levels(side)) for side in (0, 1)])
+        return np.asarray(np.where(np.isnan(values), 1, 1 / sizes).prod(1))
 
     def logs(self, values: Floats, leans: Floats) -> Floats:
-        """Log-densities (n, cells) of answers (n, 2) that are no guesses, with these leans.
-
-        Of levels and hard answers they are log-probabilities.
-        """
-        if self.scale == "hard":
-            return self._table(0, leans, self.spreads)[:, self._code(0, values)].T
+        """Log-probabilities (n, cells) of answers (n, 2) that are no guesses, with these leans."""
         logs = np.zeros((len(values), len(HONEST)))
-        for side, column in enumerate(values.T):
-            given = ~np.isnan(column)
-            if self.levels[side]:
-                table = self._table(side, leans, self.spreads)
-                logs += given[:, None] * table[:, self._code(side, values)].T
-                continue
-            answers, means = np.where(given, column, 0), _means(side, leans[side])
-            variance = GRID[side] + self.spreads[side] ** 2
-            # Squared distances, expanded so that one matrix product computes them.
-            fixed = answers**2 / variance + np.log(2 * np.pi * variance)
-            terms = np.stack([given / variance, answers / variance, given * fixed], 1)
-            logs += terms @ np.stack([-(means**2) / 2, means, np.full(len(HONEST), -0.5)])
+        for side in (0,) if self.scale == "hard" else (0, 1):
+            code, given = self._code(side, values)
+            logs += given[:, None] * self._table(side, leans, self.spreads[side])[code]
         return logs
 
-    def updated(
-        self, values: Floats, honest: Floats, borrowed: Floats, leaning: bool, sharp: bool
-    ) -> Annotator:
+    def updated(self, values: Floats, honest: Floats, borrowed: Floats, leaning: bool) -> Annotator:
         """The maximisation step.
 
         ``values`` (n, 2) are the answers, ``honest`` (n, cells) is the probability of each cell and
         that the answer is no guess, and ``borrowed`` (n,) that it belongs to another pair. Unless
-        ``leaning``, leans stay, and unless ``sharp`` spreads. A lean costs ½ log n of the
+        ``leaning``, leans stay. A lean costs ½ log n of the
         log-likelihood, as by the Bayesian information criterion, and ten answers more than there
         are keep the share of guesses from its ends.
         """
@@ -199,65 +185,43 @@ class Annotator:
         person = replace(
             self, guesses=(guesses + 0.5) / (n + 10), borrowed=float(borrowed.sum()) / (n + 10)
         )
-        for side, word in enumerate(("same", "right")):
-            leans = LEANS if leaning else self.leans[side, None]
-            listed = self.scale == "hard" or self.levels[side]
-            find = person._likeliest if listed else person._least_squares
-            lean, spread = find(side, leans, np.log(n) / 2 * (leans != 0), values, honest)
-            fitted: dict[str, Any] = {f"lean_{word}": lean}
-            person = replace(person, **fitted | ({f"spread_{word}": spread} if sharp else {}))
-        return person
+        return person._fitted(0, values, honest, leaning)._fitted(1, values, honest, leaning)
 
-    def _least_squares(
-        self, side: int, leans: Floats, cost: Floats, values: Floats, honest: Floats
-    ) -> tuple[float, float]:
-        """Lean and spread of similarities or of differences that take any value."""
-        given = ~np.isnan(values[:, side])
-        answers, means = np.where(given, values[:, side], 0), _means(side, leans[:, None])
-        total, summed = given @ honest, answers @ honest
-        left = honest.sum(1) @ answers**2 + means**2 @ total - 2 * means @ summed
-        best = int((-left / (2 * (GRID[side] + self.spreads[side] ** 2)) - cost).argmax())
-        prior = PRIOR_ANSWERS * PRIOR_VARIANCE
-        variance = (float(left[best]) + prior) / (float(total.sum()) + PRIOR_ANSWERS)
-        return float(leans[best]), float(np.sqrt(max(variance - GRID[side], 0.0)))
-
-    def _likeliest(
-        self, side: int, leans: Floats, cost: Floats, values: Floats, honest: Floats
-    ) -> tuple[float, float]:
-        """Lean and spread of the greatest likelihood, of levels and hard answers."""
-        given = ~np.isnan(values[:, side]) | (self.scale == "hard")
-        code, here = self._code(side, values[given]), float(self.spreads[side])
-        counts = np.zeros((code.max(initial=0) + 1, len(HONEST)))
-        np.add.at(counts, code, honest[given])
+    def _fitted(self, side: int, values: Floats, honest: Floats, leaning: bool) -> Annotator:
+        """The same annotator with the likeliest lean and spread of one of the two answers."""
+        leans, spread = self.leans, float(self.spreads[side])
+        code, given = self._code(side, values)
+        counts = np.eye(code.max() + 1)[code].T @ (given[:, None] * honest)
 
         def gain(lean: float, spread: float) -> float:
-            tried, spreads = self.leans, self.spreads
-            tried[side], spreads[side] = lean, spread
-            return float((self._table(side, tried, spreads)[:, : len(counts)].T * counts).sum())
+            leans[side] = lean
+            table = self._table(side, leans, spread)[: len(counts)]
+            return float(np.vdot(table, counts)) - np.log(len(values)) / 2 * (lean != 0)
 
-        lean = float(leans[np.argmax([gain(lean, here) for lean in leans] - cost)])
+        lean = float(leans[side])
+        if leaning:
+            lean = max(LEANS.tolist(), key=lambda lean: gain(lean, spread))
+        if self.scale != "hard":
+            spread = max(SPREADS.tolist(), key=lambda spread: gain(lean, spread))
+        word = ("same", "right")[side]
+        fitted: dict[str, Any] = {f"lean_{word}": lean, f"spread_{word}": spread}
+        return replace(self, **fitted)
+
+    def _levels(self, side: int) -> tuple[float, ...]:
+        return self.levels[side] or STEPS[side]
+
+    def _code(self, side: int, values: Floats) -> tuple[Indices, Mask]:
+        """Index of the outcome, or of the nearest level, of each answer; and which are given."""
         if self.scale == "hard":
-            return lean, here
-        spreads = (SPREADS * np.sqrt(START[side])).tolist()
-        return lean, max(spreads, key=lambda spread: gain(lean, spread))
+            return outcome_of(values), np.full(len(values), True)
+        levels, column = np.array(self._levels(side)), values[:, side]
+        return np.digitize(np.nan_to_num(column), _middles(levels)), ~np.isnan(column)
 
-    def _code(self, side: int, values: Floats) -> Indices:
-        """Index of the outcome, or of the nearest level, of each answer."""
+    def _table(self, side: int, leans: Floats, spread: float) -> Floats:
+        """Log-probabilities (codes, cells) of outcomes, or of levels."""
         if self.scale == "hard":
-            return outcome_of(values)
-        edges = np.array(self.levels[side])
-        return np.digitize(np.nan_to_num(values[:, side]), (edges[1:] + edges[:-1]) / 2)
-
-    def _table(self, side: int, leans: Floats, spreads: Floats) -> Floats:
-        """Log-probabilities (cells, codes): of outcomes, or of values between middles of levels."""
-        if self.scale == "hard":
-            return np.log(outcome_chances(_means(0, leans[0]), _means(1, leans[1])))
-        from scipy.special import ndtr  # slow to import
-
-        levels = np.array(self.levels[side])
-        gaps = (levels[1:] + levels[:-1]) / 2 - _means(side, leans[side])[:, None]
-        below = ndtr(gaps / np.sqrt(GRID[side] + spreads[side] ** 2))
-        return np.asarray(np.log(np.diff(below, prepend=0.0, append=1.0).clip(1e-9)))
+            return np.log(outcome_chances(*(_means(k, leans[k]) for k in (0, 1)))).T
+        return _level_logs(side, self._levels(side), float(leans[side]), spread)
 
     def phrases(self) -> list[Phrase]:
         """Parts of the sentence, as keys of tables of translations.
@@ -284,6 +248,8 @@ class Annotator:
             if abs(lean) > 1.96 * error:
                 amount = f"{abs(lean):.2f}" + f" ± {1.96 * error:.2f}" * bool(error)
                 phrases.append((texts[int(lean < 0)], {"lean": amount}))
+        if self.knowledge:
+            phrases.append((ALONE, {"share": f"{self.knowledge:.0%}"}))
         spread = float(np.sqrt((self.spread_same**2 + self.spread_right**2 / 4) / 2))
         if spread >= 0.05:
             phrases.append(("answers vary by {spread:.2f}", {"spread": spread}))
@@ -304,6 +270,20 @@ def _in_words(share: float) -> str:
         if abs(share - value) < 0.02:
             return word
     return f"{share:.0%}"
+
+
+@lru_cache(1024)
+def _level_logs(side: int, levels: tuple[float, ...], lean: float, spread: float) -> Floats:
+    """Log-probabilities (levels, cells) that a value is nearest to each level."""
+    from scipy.special import ndtr  # slow to import
+
+    gaps = _middles(np.array(levels))[:, None] - _means(side, lean)
+    below = ndtr(gaps / np.sqrt(GRID[side] + spread**2))
+    return np.asarray(np.log(np.diff(below, axis=0, prepend=0.0, append=1.0).clip(1e-9)))
+
+
+def _middles(levels: Floats) -> Floats:
+    return (levels[1:] + levels[:-1]) / 2
 
 
 def _means(side: int, lean: Any) -> Floats:

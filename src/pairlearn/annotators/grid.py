@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 
 from pairlearn.columns import Floats, Indices
@@ -34,6 +36,30 @@ def spread_out(means: Floats, concentration: float) -> Floats:
     between = (POSTERIORS[1:] + POSTERIORS[:-1]) / 2
     below = betainc(concentration * means, concentration * (1 - means), between)
     return np.asarray(np.diff(below, prepend=0.0, append=1.0).clip(1e-9))
+
+
+SHARES = (0.0, 0.03, 0.06, 0.1, 0.15, 0.2, 0.3, 0.4, 0.6)
+"""Candidate shares of knowledge of one's own."""
+
+
+@cache
+def knowing(share: float) -> Floats:
+    """Chances (cells, cells) of each cell for a person who knows a share of what is left open.
+
+    Calibrated knowledge moves r to a value of mean r and of a variance up to r(1 − r): here a beta
+    distribution whose variance is this share of it.
+    """
+    own = spread_out(POSTERIORS, 1 / share - 1)
+    own /= own.sum(1, keepdims=True)
+    return cells(own[LEFT], own[RIGHT])
+
+
+def own_variance(share: float) -> Floats:
+    """Mean variances (2,) of honest answers by knowledge of one's own, over the grid."""
+    if not share:
+        return np.zeros(2)
+    chances = knowing(share)
+    return np.asarray((chances @ HONEST**2 - (chances @ HONEST) ** 2).mean(0))
 
 
 def outcome_of(values: Floats) -> Indices:

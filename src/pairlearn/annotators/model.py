@@ -41,7 +41,17 @@ import numpy as np
 from pairlearn.annotators.annotator import Annotator
 from pairlearn.annotators.answers import Answers, modelled
 from pairlearn.annotators.findings import NAMED
-from pairlearn.annotators.grid import CELL, HONEST, POSTERIORS, SIZE, cells, spread_out
+from pairlearn.annotators.grid import (
+    CELL,
+    HONEST,
+    POSTERIORS,
+    SHARES,
+    SIZE,
+    cells,
+    knowing,
+    own_variance,
+    spread_out,
+)
 from pairlearn.columns import Floats, Indices
 from pairlearn.io.cells import list_names
 from pairlearn.judgements import Judgements
@@ -64,10 +74,11 @@ BLOCK = 10_000
 STEPS, GAIN = 60, 1e-4
 """Most steps of expectation maximisation, and growth of the mean log-likelihood of a pair at which
 to stop before: a change of 0.1 in that of 1,000 pairs."""
-WARM_UP = 5
+UPRIGHT = 5
 """First steps without leans, unless log-odds are believed: until positives are known to be
-rare, that looks like a lean to "same" (`bench/speed/annotators.py`, "3% positives"). And next steps
-in which spreads stay as they are: narrow ones hold leans in place."""
+rare, that looks like a lean to "same" (`bench/speed/annotators.py`, "3% positives")."""
+PATIENCE = 3
+"""Steps between two looks at knowledge of one's own, which cost as much as these steps."""
 ANYWHERE = (1 + (0.5 - POSTERIORS) / 2) / SIZE
 """A distribution of posteriors to start from. Exchanged classes give the same answers, so that from
 a symmetric start both classes would stay equally frequent."""
@@ -163,7 +174,7 @@ class Annotators:
         order = np.random.default_rng(seed).permutation(len(answers.rows))
         answers = answers.part(np.sort(order[:PAIRS]))
         anywhere = _Fit.anywhere(start, answers.scores(log_odds))
-        best = anywhere.climb(answers, upright=WARM_UP)
+        best = anywhere.climb(answers, upright=UPRIGHT)
         if anywhere.scores is not None:
             believed = anywhere.believing(anywhere.scores).climb(answers)
             best = max(best, believed, key=lambda fit: fit.worth)
@@ -232,13 +243,43 @@ class Annotators:
 
 
 @dataclass(frozen=True)
+class _Heard:
+    """The answers of one person in the E-step: all that depends on the pair or the answer."""
+
+    person: Annotator
+    density: Floats  # (n, cells) probability of each answer, if the cell were the person's own
+    guess: Floats  # (n,) probability that an answer is a guess and comes out like this
+    taken: Floats  # (n,) the part of it that belongs to another pair
+    rest: Floats  # (n, cells) distribution of (r, r') over the probability of the answer
+
+    def honest(self, share: float | None = None) -> Floats:
+        """Probability (n, cells) that the answer is no guess and the person's own cell is this."""
+        share = self.person.knowledge if share is None else share
+        known = self.rest @ knowing(share) if share else self.rest
+        return (1 - self.person.guesses) * self.density * known
+
+    def more_knowledge(self) -> float:
+        """The likeliest share of knowledge of one's own, of the present one and its neighbours.
+
+        As a lean, it costs ½ log n.
+        """
+        at, cost = SHARES.index(self.person.knowledge), np.log(len(self.guess)) / 2
+        guess = self.rest.sum(1) * self.guess
+
+        def gain(share: float) -> float:
+            likelihood = self.honest(share).sum(1) + guess
+            return float(np.log(likelihood.clip(TINY)).sum()) - cost * (share > 0)
+
+        return max(SHARES[max(at - 1, 0) : at + 2], key=gain)
+
+
+@dataclass(frozen=True)
 class _Expected:
     """The E-step: expectations of pairs and answers."""
 
     grid: Floats  # (P, cells) distribution of (r, r') given the answers
     sure: Floats  # (n,) probability that an answer is no guess
-    honest: list[Floats]  # (n_j, cells) for each annotator: jointly with (r, r')
-    borrowed: Floats  # (n,) probability that an answer belongs to another pair
+    heard: list[_Heard]  # of each annotator
     prior: Floats  # (P, 2) honest answer expected from the log-odds alone
     prior_variance: Floats
     bins: Indices  # (P, 2) of the log-odds
@@ -286,36 +327,28 @@ class _Fit:
         both = bins @ np.array([size, 1])
         overall = self.posteriors.mean(0)[None]
         logs = np.log(every.take(both, 0).clip(TINY))
-        shares, borrowed = [], np.zeros(len(answers))
+        elsewhere, heard = cells(overall, overall)[0], []
         for person, rows in zip(self.people, answers.each, strict=True):
             density = np.exp(person.logs(answers.values[rows], person.leans))
-            elsewhere = cells(overall, overall)[0]
-            if scores is not None and len(self.people) > 1:
-                # Answers to other pairs are distributed as their own answers are.
-                total = (density @ elsewhere).clip(TINY)
-                elsewhere = elsewhere * ((1 / total) @ density) / max(len(rows), 1)
-            taken = person.borrowed * (density @ elsewhere)
+            known = density @ knowing(person.knowledge).T if person.knowledge else density
+            taken = person.borrowed * (known @ elsewhere)
             random = (person.guesses - person.borrowed) * person.anything(answers.values[rows])
             guess = (random + taken).clip(TINY)
-            density *= 1 - person.guesses
-            likelihood = density + guess[:, None]
-            density /= likelihood
-            shares.append(density)
-            borrowed[rows] = taken / guess
+            likelihood = (1 - person.guesses) * known + guess[:, None]
+            heard.append(_Heard(person, density, guess, taken, likelihood))
             logs += _sums(answers.pair[rows], np.log(likelihood), count)
         top = logs.max(1, keepdims=True)
         grid = np.exp(logs - top)
         total = grid.sum(1, keepdims=True)
         grid /= total
         sure = np.zeros(len(answers))
-        for density, rows in zip(shares, answers.each, strict=True):
-            density *= grid.take(answers.pair[rows], 0)
-            sure[rows] = density.sum(1)
+        for k, rows in enumerate(answers.each):
+            heard[k] = replace(heard[k], rest=grid.take(answers.pair[rows], 0) / heard[k].rest)
+            sure[rows] = 1 - heard[k].guess * heard[k].rest.sum(1)
         mean = every @ HONEST
         variance = (every @ HONEST**2 - mean**2)[both]
         likelihood = float((np.log(total) + top).mean())
-        borrowed *= 1 - sure
-        return _Expected(grid, sure, shares, borrowed, mean[both], variance, bins, likelihood)
+        return _Expected(grid, sure, heard, mean[both], variance, bins, likelihood)
 
     def climb(self, answers: Answers, *, learning: bool = True, upright: int = 0) -> _Fit:
         """Expectation maximisation; of the posteriors alone unless ``learning`` about people.
@@ -323,16 +356,20 @@ class _Fit:
         There are no leans in the first ``upright`` steps.
         """
         fit, borrows = self, self.scores is not None or len(self.people) > 1
+        shared = bool((np.bincount(answers.pair) > 1).any())
         for step in range(STEPS):
             state = fit.expect(answers, self.scores)
             grown = state.likelihood - fit.likelihood
-            habits = step >= upright, not upright <= step < upright + WARM_UP
-            people = tuple(
-                person.updated(
-                    answers.values[rows], honest, state.borrowed[rows] * borrows, *habits
+            leaning = step >= upright
+            people = [] if learning else list(fit.people)
+            for heard, rows in zip(state.heard, answers.each, strict=True) if learning else ():
+                borrowed = heard.taken * heard.rest.sum(1) * borrows
+                person = heard.person.updated(
+                    answers.values[rows], heard.honest(), borrowed, leaning
                 )
-                for person, rows, honest in zip(fit.people, answers.each, state.honest, strict=True)
-            )
+                if shared and step % PATIENCE == 0:
+                    person = replace(person, knowledge=heard.more_knowledge())
+                people.append(person)
             size = len(fit.posteriors)
             couples = np.indices((size, size)).reshape(2, -1).T
             grid = _sums(state.bins @ np.array([size, 1]), state.grid, len(couples))
@@ -340,9 +377,10 @@ class _Fit:
             # Each bin counts two items more, distributed like all.
             counts += 2 * counts.sum(0) / counts.sum() + 0.05 / SIZE
             posteriors = counts / counts.sum(1, keepdims=True)
-            people = people if learning else fit.people
-            fit = replace(fit, people=people, posteriors=posteriors, likelihood=state.likelihood)
-            if step >= upright + WARM_UP and abs(grown) < GAIN:
+            fit = replace(
+                fit, people=tuple(people), posteriors=posteriors, likelihood=state.likelihood
+            )
+            if step > upright and abs(grown) < GAIN:
                 break
         return fit
 
@@ -376,7 +414,7 @@ class _Fit:
                 up, down = (
                     person.logs(answers.values[rows], person.leans + move) for move in (step, -step)
                 )
-                own[:, 1 + side] = 40 * (state.honest[k] * (up - down)).sum(1)
+                own[:, 1 + side] = 40 * (state.heard[k].honest() * (up - down)).sum(1)
             scores[:, 3 * k : 3 * k + 3] = _sums(answers.pair[rows], own, len(scores))
         expected = self.posteriors[state.bins].sum(1)
         scores[:, 3 * people :] = self.of_ends(state.bins, state.grid).sum(1) - expected
@@ -424,7 +462,8 @@ def _combined(fit: _Fit, answers: Answers, scores: Floats | None) -> tuple[Float
         sure[own], mean[pairs] = state.sure, state.grid @ HONEST
         prior[pairs], variance[pairs] = state.prior, state.prior_variance.clip(1e-6)
     leans = np.stack([person.leans for person in fit.people])[answers.who]
-    noise = np.stack([person.noise for person in fit.people])[answers.who] + 1e-6
+    noise = np.stack([person.noise for person in fit.people])[answers.who]
+    private = np.stack([own_variance(person.knowledge) for person in fit.people])[answers.who]
     low, high = np.transpose(RANGES)
     # At the end of a scale a lean leaves no trace, and the expected answer stands in.
     clipped = np.where(leans > 0, answers.values >= high, answers.values <= low) & (leans != 0)
@@ -436,12 +475,13 @@ def _combined(fit: _Fit, answers: Answers, scores: Floats | None) -> tuple[Float
             guess = (doubt[:, None] * honest[rows]).sum(0) / doubt.sum()
             honest[rows] = (honest[rows] - share * guess) / (1 - share)
     doubted = ((1 - sure) / sure.clip(1e-9))[:, None] * variance[answers.pair]
-    precision = ~np.isnan(answers.values) / (noise + doubted)
-    total, summed, spread = (
-        _sums(answers.pair, x, count) for x in (precision, precision * honest, precision**2 * noise)
+    precision = ~np.isnan(answers.values) / (noise + private + doubted + 1e-6)
+    total, summed, squares = (
+        _sums(answers.pair, precision * x, count) for x in (1, honest, honest**2 - noise)
     )
+    safe = np.where(total > 0, total, np.nan)
     weight = (1 - 1 / (1 + variance * total)).max(1)
-    left = np.where(total > 0, spread / np.where(total > 0, total, 1) ** 2, np.nan)[:, 1]
+    left = ((summed / safe) ** 2 - squares / safe)[:, 1]
     if scores is not None:
         summed, total = summed + prior / variance, np.where(total > 0, total + 1 / variance, 0)
-    return np.where(total > 0, summed / np.where(total > 0, total, 1), np.nan), weight, left
+    return summed / np.where(total > 0, total, np.nan), weight, left

@@ -39,7 +39,10 @@ SETTLED_BY_LABELS = {
 """Findings that some known classes, or shares of groups, settle."""
 SIDES = {"contradicted-classes", "majority-unclear", "prior-disagrees"}
 """Findings that the classes or their frequencies may be wrong, which `fit` repeats."""
-HABITS = ("answers", "guesses", "lean_same", "lean_right", "spread_same", "spread_right", "scale")
+HABITS = (
+    "answers", "guesses", "lean_same", "lean_right", "knowledge", "spread_same", "spread_right",
+    "scale",
+)  # fmt: skip
 """Attributes of each annotator in the JSON."""
 
 

@@ -131,6 +131,7 @@ class Person(Section):
     lean_same_error: float
     lean_right: float
     lean_right_error: float
+    knowledge: float
     spread_same: float
     spread_same_error: float
     spread_right: float

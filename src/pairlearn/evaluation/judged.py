@@ -20,7 +20,6 @@ from pairlearn.columns import (
     as_weights,
     check_confidence,
     check_share,
-    first_rows,
 )
 from pairlearn.dependence import Dependence
 from pairlearn.labels import PairLabels
@@ -227,8 +226,6 @@ def _noise(noise: Any, difference: Floats) -> Floats:
     column = np.asarray(noise, np.float64)
     if column.ndim and column.shape != difference.shape:
         raise ValueError(f"noise must be a number or have shape {difference.shape}; {column.shape}")
-    for row in first_rows(np.atleast_1d(column < 0)):
-        raise ValueError(f"noise is a variance and not negative; row {row} is {column.flat[row]:g}")
     return np.asarray(np.broadcast_to(column, difference.shape))
 
 

@@ -181,8 +181,9 @@ def estimate_accuracy(
         known: the larger class, or "better" if the classifier is better than chance. The interval
         contains both answers if the classes may be of equal size.
     noise : float or array of shape (n,), optional
-        Variance of the noise in each difference; NaN where it is not known. By default 0, and
-        unknown if all answers are hard.
+        Variance of the noise in each difference, negative for the mean answer of people who know
+        different things, and NaN where it is not known. By default 0, and unknown if all answers
+        are hard.
     annotator : array of shape (n,), optional
         Who gave each answer. Pairs that two people judged show how much they know if answers are
         hard; this also needs `items`.
