@@ -196,7 +196,7 @@ class Annotator:
         def gain(lean: float, spread: float) -> float:
             leans[side] = lean
             table = self._table(side, leans, spread)[: len(counts)]
-            return float(np.vdot(table, counts)) - np.log(len(values)) / 2 * (lean != 0)
+            return float(np.vdot(table, counts) - np.log(len(values)) / 2 * (lean != 0))
 
         lean = float(leans[side])
         if leaning:

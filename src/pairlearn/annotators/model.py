@@ -268,7 +268,7 @@ class _Heard:
 
         def gain(share: float) -> float:
             likelihood = self.honest(share).sum(1) + guess
-            return float(np.log(likelihood.clip(TINY)).sum()) - cost * (share > 0)
+            return float(np.log(likelihood.clip(TINY)).sum() - cost * (share > 0))
 
         return max(SHARES[max(at - 1, 0) : at + 2], key=gain)
 
