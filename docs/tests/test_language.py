@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import itertools
 import json
 import re
 from collections.abc import Iterator
@@ -125,17 +126,30 @@ def test_a_guide_has_a_question_an_answer_code_and_what_can_go_wrong(page):
     assert page.endswith("failures.md") or "## What can go wrong" in after
 
 
+SOURCES = [*ROOT.glob("src/**/*.py"), *ROOT.glob("*/src/**/*.py")]
+
+
 def test_docstrings_and_messages_are_plain_english():
     found = []
-    for file in [
-        *ROOT.glob("src/**/*.py"),
-        *ROOT.glob("*/src/**/*.py"),
-        *ROOT.glob("*/src/**/*.html"),
-    ]:
+    for file in [*SOURCES, *ROOT.glob("*/src/**/*.html")]:
         text = file.read_text(encoding="utf-8")
         for wrong in (WITHOUT_REFERENT, TRANSLATED):
             found += [f"{file.name}: {m[0]}" for m in wrong.finditer(text)]
     assert not found
+
+
+def test_docstrings_have_short_clauses():
+    found = []
+    for file in SOURCES:
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
+                text = (ast.get_docstring(node) or "").split("\nExamples\n")[0].split("example:")[0]
+                # Tables and lists of parameters are indented below their names.
+                blocks = re.split(r"\n\s*\n|\n(?! )(?=\S+ : )|(?<= : )", text)
+                for block in filter(lambda block: "\n    " not in f"\n{block}", blocks):
+                    clauses = itertools.chain(*(re.split("[:;] ", x) for x in sentences(block)))
+                    found += [f"{file.name}: {x}" for x in clauses if words(x) > LONGEST]
+    assert not found, "\n".join(found)
 
 
 def test_the_checker_finds_what_is_wrong():

@@ -74,7 +74,7 @@ def test_undo(store: Store, ann: int) -> None:
     [
         ({"similarity": float("nan")}, "similarity is nan, outside [0, 1]"),
         ({"difference": float("inf")}, "difference is inf, outside [-1, 1]"),
-        ({}, "nothing is said"),
+        ({}, "answer is empty"),
         ({"cant_say": True, "similarity": 0.5}, "cant_say goes with no other answer"),
         ({"similarity": 0.5, "key": ""}, "key must be 1 to 128 printable characters"),
         ({"similarity": 0.5, "key": "a\nb"}, "key must be"),

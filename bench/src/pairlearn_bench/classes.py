@@ -8,8 +8,8 @@ as many steps, and is measured on the whole test split: all priors are those of 
     true                  the true classes of the 2n items of n pairs
     label, labels         a class of n or of all 2n items, drawn from the annotator's posteriors
     confidences           the posteriors of all 2n items
-    all                   similarity and difference of each pair as to every class
-    proposed, random      the same as to one class, which a model proposes or which is uniform
+    all                   similarity and difference of each pair about every class
+    proposed, random      the same about one class, which a model proposes or which is uniform
     same                  whether both are of the same class; hard, it is the meta classification
                           likelihood, MCL (Hsu et al., ICLR 2019)
 

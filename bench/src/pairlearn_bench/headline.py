@@ -209,8 +209,8 @@ def headline_counts(grid: str, records: Iterable[Record]) -> dict[str, Tally]:
     """Count in how many cells each claim about an experiment holds, and where it fails.
 
     ``reproduced`` (ABS and supervised), ``uncorrected`` (unbiased and ReLU), ``wide`` (a published
-    spread that hardly tests anything) and ``published`` are on the paper's test subset, ``own``,
-    ``supervised``, ``annotator`` and ``mirrored`` on the stratified one; claims without cells are
+    spread that hardly tests anything) and ``published`` are on the paper's test subset; ``own``,
+    ``supervised``, ``annotator`` and ``mirrored`` are on the stratified one. Claims without cells are
     left out. The prefix ``guided-`` marks the guided likelihood, ``cifar10-resnet32-`` CIFAR-10's
     published images, which are counted nowhere else.
     """

@@ -17,8 +17,8 @@ The gradient of the first term is that of a cross-entropy to the classes given W
 one cross-entropy to soft targets. The public code rounds (1 − |c|)/2 down to 0 in the first term,
 and takes |c| before it asks for the sign of c; we do neither.
 
-None of them is told which class is which, so accuracies are those of the better naming of the two
-classes, as in the papers.
+None of them knows which class is which, so accuracies are those of the better assignment of names,
+as in the papers.
 """
 
 from __future__ import annotations

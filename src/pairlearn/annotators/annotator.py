@@ -30,7 +30,7 @@ SAME = ("says “same” {lean} too much", "says “different” {lean} too much
 RIGHT = ("favours the right one by {lean}", "favours the left one by {lean}")
 ALONE = "knows or believes {share} of what the others leave open"
 NOTHING_ELSE = 0.999
-"""Share of guesses of who gives one answer to everything; 1 would leave no weight at all."""
+"""Guesses of an annotator who gives one answer to everything; 1 would leave no weight at all."""
 MANY_GUESSES, LEAN = 0.15, 0.05
 """Share of guesses, and lean, that are reported if they are significant: none is in 108 honest
 crowds of `bench/speed/annotators.py --honest`."""
@@ -227,7 +227,7 @@ class Annotator:
         """Parts of the sentence, as keys of tables of translations.
 
         Shares and leans are left out where their interval includes 0, and a share of guesses that
-        is known to no better than ±½ is not told.
+        is known to no better than ±½ is not reported.
         """
         if self.constant:
             return [("gives one answer to everything", {})]

@@ -38,10 +38,10 @@ class Answers:
     """Similarities and differences, each with its annotator and the question that it answers.
 
     A question is a pair, in whichever order it was shown, and the set of classes that it is about.
-    ``pair`` (n,) is the index of the question of each answer, ``who`` (n,) that of the annotator in
-    ``names`` (one "" if a table has none), and ``values`` (n, 2) are similarity and difference, NaN
-    where not given. ``rows`` (P,) is the row of the table that each question and the order of its
-    items were taken from.
+    ``pair`` (n,) is the index of the question of each answer, and ``who`` (n,) that of the
+    annotator in ``names`` (one "" if a table has none). ``values`` (n, 2) are similarity and
+    difference, NaN where not given. ``rows`` (P,) is the row of the table that each question and
+    the order of its items were taken from.
     """
 
     pair: Indices

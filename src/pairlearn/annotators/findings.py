@@ -2,8 +2,8 @@
 
 A finding changes no answer, no weight and no fit. Each has its evidence in numbers, and says what
 to do. A name is in it only where chance would put it there in fewer than one of a thousand honest
-tables; `bench/speed/annotators.py --honest` counts how often it does. Who is named once is not
-looked at further.
+tables; `bench/speed/annotators.py --honest` counts how often it does. An annotator who
+is named once is not examined further.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ SENTENCES = {
 }
 """All findings: their sentences by code."""
 Found: TypeAlias = Iterator[tuple[str, list[int], dict[str, Any]]]
-"""A code, the numbers of the annotators it is about, and what fills the sentence."""
+"""A code, the numbers of the annotators it is about, and the values that fill its sentence."""
 
 
 def findings(judged: Judgements, log_odds: Any = None) -> list[Finding]:

@@ -225,7 +225,7 @@ class Annotators:
         return next((person for person in self.people if person.name == name), None)
 
     def _person(self, name: str, values: Floats) -> Annotator:
-        """The annotator of a name; one who is believed, if unknown or on another scale."""
+        """The annotator with this name; an ideal one if unknown or on another scale."""
         person, start = self.find(name), Annotator.start(name, values)
         if not name and person is None:
             if len(self.people) > 1:

@@ -3,7 +3,7 @@
 The docstring of a class is its sentence, with the names of numbers in braces. To add a check, write
 a class with such a sentence, that says what it is, what it means and what to do, with a code, a
 severity and the method `look`; and add a table that has it and one that has not to the
-tests. There is one code for each remedy: what asks for the same remedy is one finding.
+tests. There is one code for each remedy: problems with the same remedy are one finding.
 """
 
 from __future__ import annotations

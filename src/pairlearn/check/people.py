@@ -35,7 +35,7 @@ CHECKS |= {code: Habit(code) for code in SENTENCES}
 
 
 class Levels(AnnotatorCheck):
-    """Answers are on a scale: {scale}. They are taken as rounded, and what rounding explains is no
+    """Answers are on a scale: {scale}. They are taken as rounded; what rounding explains is not a
     contradiction. Hard answers are fine where they are meant; if soft ones were asked,
     probabilities in between are lost. An accuracy without labels is as good as these numbers: if
     “probably” is right more often or less often than they say, so is everything measured.

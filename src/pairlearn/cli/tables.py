@@ -182,7 +182,7 @@ def split(
     if not all(mask.any() for mask in masks):
         raise ValueError(
             f"{pairs}: its items recur too often to be split: use all pairs with "
-            "`pairlearn fit`, which measures as well as can be, or give another --share"
+            "`pairlearn fit`, which holds out as many pairs as it can, or give another --share"
         )
     parts = {"training": (training, masks[0]), "held_out": (held_out, masks[1])}
     data: dict[str, Any] = {"pairs": len(table)}

@@ -91,11 +91,11 @@ class PairClassifier(PairPredictor):
         is always "mlp-bn" with `epochs`, batch size or learning rate of your own, "linear" with
         columns of free text, and "resnet8" for a folder of images.
     preprocessor : array, table or callable, optional
-        Turns ids into features: an array whose rows they are, a data frame with the
-        ids as index or in a column "id", a table with `ids` and `features`, or a function from
-        ids (m,), which may be file names or texts, to features (m, d, ...). Columns of a data frame
-        may be of any type, with gaps: an `ItemEncoder` is fitted. It is not saved: pass it to
-        `load`.
+        Turns ids into features. An array whose rows they are, a data frame with the
+        ids as index or in a column "id", or a table with `ids` and `features`. Or a function
+        from ids (m,), which may be file names or texts, to features (m, d, ...). Columns of a
+        data frame may be of any type, with gaps: an `ItemEncoder` is fitted. It is not saved:
+        pass it to `load`.
     epochs : int or "auto"
         "auto" is 200 epochs; fewer, but at least 10, if those would be more than 1,600 steps.
     training : TrainingOptions, optional

@@ -5,9 +5,9 @@ train, shift. `train_model` is the one function that trains a model to keep, a t
 a fold.
 
 A network memorises hard answers: its decisions get a little worse, and its probabilities far
-too sure. So a trial holds out a fifth of the rows, to choose the epoch at which to stop
+too confident. So a trial holds out a fifth of the rows, to choose the epoch at which to stop
 and the factor of the log-odds. The epoch maximises their likelihood at the best factor:
-networks become too sure long before their decisions suffer.
+networks become overconfident long before their decisions suffer.
 """
 
 from __future__ import annotations
@@ -212,7 +212,7 @@ class Training:
             return self.fit(rows, number=number, share=share)
 
     def try_epochs(self, rows: Judgements) -> tuple[float, list[Callback]]:
-        """The factor of the log-odds, and what stops the training, by a trial on hard answers.
+        """The factor of the log-odds, and callbacks that stop early, by a trial on hard answers.
 
         Without a trial they are 1 and nothing: where answers are soft or few, annotators are ideal,
         the risk has a prior, or the number of epochs is not automatic.

@@ -161,7 +161,7 @@ def save_model(fitted: Fitted, path: str | Path, *, overwrite: bool = False) -> 
     if fitted.module is None:
         raise ModelFolderError(
             f"the model is a scikit-learn {type(fitted.estimator).__name__}, which only pickle "
-            "could keep, and unpickling executes what a file says. Keep it with skops.io, or keep "
+            "could keep, and unpickling can execute any code. Keep it with skops.io, or keep "
             "the pairs and fit again; models 'mlp' and 'linear' and networks of your own can be "
             "saved"
         )

@@ -332,7 +332,7 @@ def _in_errors(value: float, weight: Floats, added: Floats) -> float:
 
 
 def class_doubts(scored: ScoredPairs, classes: Floats) -> list[str]:
-    """What known classes (n, 2) of the ends of pairs contradict: their differences, and the model.
+    """What known classes (n, 2) of both ends contradict: the differences, and the model.
 
     Classes are NaN where unknown.
     """

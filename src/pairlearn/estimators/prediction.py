@@ -97,7 +97,7 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         Pairs, labels, weights and annotators are as in `fit`, here and in `estimate_accuracy` and
         `evaluate`, also data frames, whose scales are those of the fit; similarities, differences
-        and what means the same are measured with.
+        and equivalent kinds are used.
         It is the value of `estimate_accuracy`, so that cross-validation and grid search
         choose by accuracy although there are no classes. Use them with `ItemKFold` where
         items are in several pairs.
@@ -193,7 +193,7 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         *,
         preprocessor: Any = None,
     ) -> Self:
-        """Read a classifier that `save` wrote; a module of your own is asked for.
+        """Read a classifier that `save` wrote; a module of your own has to be given.
 
         The `preprocessor`, which is not saved either, is needed for ids only.
         """

@@ -43,7 +43,7 @@ def hold_out_items(ends: Any, fraction: float, seed: int) -> tuple[Mask, Mask]:
         The ids of both items of each pair, or their features (n, 2, d, ...), which are the same
         item where they are equal.
     fraction, seed : float, int
-        The share of the pairs that is held out, in (0, 1), and what determines which.
+        The share of the pairs that is held out, in (0, 1), and the seed that chooses them.
 
     Returns
     -------
@@ -164,7 +164,7 @@ def split_items(ends: Any, items: int, folds: int, seed: int = 0) -> Folds:
         No pair straddles if no component has more than its share of the judgements. A
         larger one is cut greedily: its items, in the order of a breadth-first search, go to
         the fold with most of their neighbours, less so the fuller it is (Stanton and Kliot,
-        2012), and are then moved while that keeps pairs together.
+        2012). Then items are moved while that keeps pairs together.
 
     Examples
     --------

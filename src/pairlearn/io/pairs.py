@@ -45,7 +45,7 @@ def read_pairs(
     r"""Read a table of judged pairs from a file or a data frame.
 
     It has the columns ``left`` and ``right`` and at least one of ``similarity``,
-    ``difference`` and ``preference`` (``left``, ``right`` or empty), and may have ``weight`` (empty
+    ``difference`` and ``preference`` (``left``, ``right`` or empty). It may have ``weight`` (empty
     is 1) and ``annotator``. Empty cells, and words such as NA, are missing judgements. A row with
     an empty ``right`` is about one item, such as its ``label`` (``positive``, ``negative``); in
     rows about pairs such a column is ignored. So are other columns, unless they seem misspelt.

@@ -1,8 +1,8 @@
 """Which classes statements tell apart, and whether they fix how frequent these are.
 
 A statement about a set S shows P(S | x), the posteriors p summed over S. Together with Σ_k p_k = 1
-these are linear equations, and what solves the homogeneous ones is left open: classes with a share
-in such a solution are not told apart. "The same class at all" leaves the order of the classes
+these are linear equations, and the solutions of the homogeneous ones are left open: classes with a
+share in one cannot be told apart. "The same class at all" leaves the order of the classes
 open, apart from classes whose sets differ. It determines posteriors only if some items surely are
 of each class (Huang, Sidiropoulos and Swami 2014). A difference shows P(S | x) up to a constant:
 where nothing else is said about S, the priors must be given.

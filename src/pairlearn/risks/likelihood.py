@@ -5,8 +5,8 @@ of a pair; the judgements state their probabilities a, b and s. The cross-entrop
 
     −[ a log p(1 − p') + b log (1 − p)p' + s log(pp' + (1 − p)(1 − p')) ] / 2
 
-is least at the true posteriors, needs no class prior, and is linear in (s, c), so that
-zero-mean label noise leaves it unbiased and the usual corrections apply to its three
+is least at the true posteriors and needs no class prior. It is linear in (s, c), so
+zero-mean label noise leaves it unbiased, and the usual corrections apply to its three
 partial risks, one for each outcome. For one kind of judgement at a time, maximum
 likelihood by expectation-maximisation is known (Chen et al., ICML 2024).
 """

@@ -1,8 +1,8 @@
 """Checkpoints, from which a killed training resumes as if it had never stopped.
 
 A checkpoint is one file: a line that names the format, the SHA-256 of the rest, and numpy
-arrays. It is flushed to disk before it takes its name, and the previous one is kept beside it,
-to fall back on if the file does not match its digest (torn by a crash, or damaged later).
+arrays. It is flushed to disk before it takes its name. The previous one is kept beside it, for
+a file that does not match its digest (torn by a crash, or damaged later).
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ def set_precision(precision: Precision) -> torch.dtype:
 
 
 def features_on(device: torch.device, features: Any, dtype: torch.dtype) -> Tensor:
-    """Features (N, ...) as a tensor on a device, checked; whole numbers stay what they are."""
+    """Features (N, ...) as a tensor on a device, checked; integers keep their type."""
     if isinstance(features, np.ndarray) and not features.flags.writeable:
         features = features.copy()  # torch warns of arrays that are not writable
     tensor = torch.as_tensor(features)

@@ -34,7 +34,7 @@ GUIDED = 0.25
 
 
 class Callback:
-    """Base class of what happens around epochs.
+    """Base class of callbacks, which run around epochs.
 
     ``epochs`` is the number planned, from `begin` on. Attributes named in ``kept`` (numbers,
     tensors or dictionaries of tensors) are saved in checkpoints.

@@ -3,8 +3,8 @@
 Corrections are not linear, so N processes with parts of a batch cannot correct their own risks and
 average the gradients. Moments are summed over the processes first, and so are the means and
 variances of batch norm. Let L = F(Σ_r m_r(θ)) on every rank r. The adjoint of a sum over ranks is
-a sum over ranks, so each rank's gradient is N ∂F/∂m · ∂m_r/∂θ, and the mean of the ranks'
-gradients, as ``DistributedDataParallel`` computes it, is the gradient of L.
+a sum over ranks, so each rank's gradient is N ∂F/∂m · ∂m_r/∂θ. Their mean, which
+``DistributedDataParallel`` computes, is the gradient of L.
 """
 
 from __future__ import annotations

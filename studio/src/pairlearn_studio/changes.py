@@ -134,7 +134,7 @@ class Changes(Queries):
         return Receipt(answer_id, row["revision"])
 
     def _add_answer_of(self, name: str, pair: int, answer: Answer) -> Receipt:
-        """Add an answer that came by no link, of an annotator who is added if new."""
+        """Add an answer that came without a link; a new annotator is added."""
         annotator = self.unlinked_annotator(name)
         self._assign(annotator, pair)
         return self._add_answer(annotator, pair, answer)

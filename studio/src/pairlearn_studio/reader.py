@@ -82,7 +82,7 @@ class Queries(ABC):
         return int(self.rows("SELECT count(*) FROM pair WHERE origin = 'plan'")[0][0])
 
     def find_pair(self, left: str, right: str, about: str | None) -> tuple[int, bool] | None:
-        """Id of a pair in either direction, and whether it is stored the other way round."""
+        """Id of a pair in either direction, and whether it is stored in the other order."""
         query = (
             "SELECT id, left <> ?1 FROM pair WHERE ((left = ?1 AND right = ?2) "
             "OR (left = ?2 AND right = ?1)) AND about IS ?3 ORDER BY id"

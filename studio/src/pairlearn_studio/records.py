@@ -295,7 +295,7 @@ class Answer:
         if self.cant_say and has_statement:
             raise StoreError("cant_say goes with no other answer: give one or the other")
         if not self.cant_say and not has_statement:
-            raise StoreError("nothing is said: give similarity, difference, others or cant_say")
+            raise StoreError("the answer is empty: give similarity, difference, others or cant_say")
 
     @property
     def numbers(self) -> tuple[float | None, float | None]:

@@ -132,7 +132,7 @@ class Store(StoreReader):
     def extend(self, pairs: int) -> int:
         """Draw more pairs at random, and assign them; return the number of all pairs of the plan.
 
-        The project file is changed first: after an interruption, opening the project goes on.
+        The project file is changed first: after an interruption, opening the project continues.
         """
         current = Project.load(self.project.folder)
         plan = replace(current.plan, pairs=self.planned() + pairs)

@@ -1,7 +1,7 @@
 """The SQLite file that holds the answers: its schema, its connections, and verified copies.
 
 Only SQLite opens the file. On POSIX, closing *any* descriptor of a file drops all locks that
-the process holds on it, so that reading, hashing, copying or flushing it here would leave the
+the process holds on it. Reading, hashing, copying or flushing it here would leave the
 connections of this process without their locks, and other processes free to remove the log.
 
 Answers and changes are append-only: triggers refuse anything else.
@@ -76,7 +76,7 @@ def _write_obstacle(path: Path) -> str:
 
 @contextmanager
 def file_errors(path: Path) -> Iterator[None]:
-    """Raise what reading a damaged or unavailable file raises as a `StoreFileError`."""
+    """Turn errors of reading a damaged or unavailable file into a `StoreFileError`."""
     try:
         yield
     except (sqlite3.DatabaseError, UnicodeDecodeError, msgspec.DecodeError) as error:

@@ -32,8 +32,8 @@ EPS, MOMENTUM = 1e-5, 0.1  # nn.BatchNorm1d's defaults
 class Network(nn.Module, ABC):
     """A network of G = ``groups`` times M = ``members`` models; parameters are (G, M, ...).
 
-    If ``stacked``, `run` is a pure function of the operands, and takes row weights, so that a short
-    last batch can be padded with rows of weight zero and every step has the same shape. Otherwise
+    If ``stacked``, `run` is a pure function of the operands. It takes row weights: a short last
+    batch is padded with rows of weight zero, so every step has the same shape. Otherwise
     the operands are the parameters, and `run` updates its own buffers. ``sums`` names the
     operands, and gradients of parameters, that are sums over a layer's weights.
     """

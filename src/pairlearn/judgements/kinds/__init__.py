@@ -58,7 +58,7 @@ def register_kind(new: Kind) -> Kind:
 
 
 def _problems(new: Kind, others: Sequence[Kind]) -> Iterator[str]:
-    """What is wrong with a kind by itself, and beside others."""
+    """Problems of a kind alone, and next to the other kinds."""
     name, columns = getattr(new, "name", None), getattr(new, "columns", None)
     if not isinstance(name, str) or not name.isidentifier():
         yield f"name must be a word; got {name!r}"

@@ -125,7 +125,7 @@ class Kind:
     """What a statement means: its columns, its likelihood, what it determines.
 
     A statement is about an ordered pair (x, x') or, if `single`, about x alone, and has up
-    to two values u and v. p and p' are the posteriors of a model, r and r' the true ones.
+    to two values u and v. A model's posteriors are p and p', the true ones r and r'.
 
     Attributes
     ----------

@@ -430,7 +430,7 @@ def get_start(studio: Studio, who: Annotator) -> dict[str, Any] | None:
 
 
 def _state(studio: Studio, who: Annotator) -> dict[str, Any]:
-    """What the page shows next: the pair to judge, the progress, and what comes before."""
+    """What the page shows next: the pair to judge, the progress, and the steps before."""
     start = get_start(studio, who)
     must_qualify = start is not None and studio.project.qualify
     paused = studio.store.paused

@@ -1,8 +1,8 @@
 """Defences between the network and the studio.
 
-Every request passes `Guard`: the Host header must name this server (so that no page can reach it
-by rebinding a name to 127.0.0.1), a change must come from the studio's own pages and carry JSON of
-a few kilobytes, and every reply has headers that forbid foreign scripts, frames, sniffing and
+Every request passes `Guard`. The Host header must name this server, so that no page can reach it
+by rebinding a name to 127.0.0.1. A change must come from the studio's own pages and carry JSON of
+a few kilobytes. Every reply has headers that forbid foreign scripts, frames, sniffing and
 caching. Slow and idle connections are left to a proxy, which a public address needs.
 
 `Sessions` identifies people by the links they were given and the cookies set by these. An
