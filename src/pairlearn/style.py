@@ -5,9 +5,10 @@ and the fill of a marker: ABS solid and full, ReLU dashed and pale, none dotted 
 guided likelihood is dashed and hollow. Supervised training and the annotator, which are references
 rather than competitors, are grey.
 
-The colours are those of Okabe and Ito, changed as little as possible. Any two are 20 apart in
-CIE L*a*b*, for normal sight and without red or green cones (Machado et al., 2009). Each has
-a contrast of 3 to 1 with the page; there is a second set for dark pages. Markers differ, so that colour is never the only cue.
+The colours are those of Okabe and Ito, changed as little as possible. Any two are 20 apart in CIE
+L*a*b*, for normal sight and without red or green cones (Machado et al., 2009). Each has a contrast
+of 3 to 1 with the page; there is a second set for dark pages. Markers differ, so that colour is
+never the only cue.
 """
 
 from __future__ import annotations

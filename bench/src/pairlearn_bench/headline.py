@@ -211,8 +211,8 @@ def headline_counts(grid: str, records: Iterable[Record]) -> dict[str, Tally]:
     ``reproduced`` (ABS and supervised), ``uncorrected`` (unbiased and ReLU), ``wide`` (a published
     spread that hardly tests anything) and ``published`` are on the paper's test subset; ``own``,
     ``supervised``, ``annotator`` and ``mirrored`` are on the stratified one. Claims without cells
-    are left out. The prefix ``guided-`` marks the guided likelihood, ``cifar10-resnet32-`` CIFAR-10's
-    published images, which are counted nowhere else.
+    are left out. The prefix ``guided-`` marks the guided likelihood, ``cifar10-resnet32-``
+    CIFAR-10's published images, which are counted nowhere else.
     """
     comparable = [record for record in records if is_comparable(record.run)]
     published = PUBLISHED[grid]() if grid in PUBLISHED else ()
