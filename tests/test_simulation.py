@@ -149,7 +149,7 @@ def test_written_files_read_back(format: Any, tmp_path: Path) -> None:
     simulated = simulate(pairs=30, annotators=2, missing=0.3, preference=0.2, seed=3)
     paths = simulated.write(tmp_path / "new" / "folder", format)
     assert [path.name for path in paths] == [f"items.{format}", f"pairs.{format}", "truth.csv"]
-    assert read_items(paths[0]) == simulated.items
+    assert contents(read_items(paths[0])) == contents(simulated.items)
     assert read_pairs(paths[1]) == simulated.pairs
     with paths[2].open() as file:
         rows = list(csv.DictReader(file))
