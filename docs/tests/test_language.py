@@ -43,6 +43,7 @@ PAGES = sorted(
         *(ROOT / name for name in BESIDE),
         *DOCS.rglob("*.md"),
         *DOCS.glob("*.ipynb"),
+        *ROOT.glob("bench/results/**/README.md"),
         *DOCS.glob("gallery/*.py"),
     ]
     if "auto_gallery" not in page.parts and page.name != "changelog.md"
