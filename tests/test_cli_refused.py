@@ -36,7 +36,7 @@ REFUSED = [
     ("plan --within .1 --accuracy 0.9 --pilot none.csv", "none.csv"),
     ("simulate new --prior 2", "prior must lie in (0, 1); got 2"),
     ("simulate new --overlap 0.9", "overlap must lie in (0, 0.45] for gaussians"),
-    ("simulate new --also label", "--also takes KIND=SHARE, such as label=0.1; got 'label'"),
+    ("simulate new --also label", "'label' is not NAME=SHARE, such as label=0.1"),
     ("simulate new --from spirals", "spirals"),
     ("simulate new --pairs 0", "--pairs"),
     ("simulate items.csv", "items.csv is a file; give a folder"),

@@ -86,14 +86,20 @@ def parse_names(text: str | None, option: str = "") -> list[str]:
 def parse_prior(text: str) -> float | dict[str, float]:
     """Parse the option --prior: one share, or NAME=SHARE with commas between."""
     try:
-        if "=" not in text:
-            return float(text)
-        shares = (part.rpartition("=") for part in text.split(","))
-        return {name.strip(): float(share) for name, _, share in shares}
+        return parse_shares(text) if "=" in text else float(text)
     except ValueError:
         raise typer.BadParameter(
             f"a share, or NAME=SHARE for each class with commas between; got {text!r}"
         ) from None
+
+
+def parse_shares(text: str) -> dict[str, float]:
+    """Parse NAME=SHARE with commas between."""
+    shares = (part.rpartition("=") for part in text.split(","))
+    try:
+        return {name.strip(): float(share) for name, _, share in shares}
+    except ValueError:
+        raise ValueError(f"{text!r} is not NAME=SHARE, such as label=0.1") from None
 
 
 def check_positive(positive: str | None, labelled: Path | None) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pairlearn.cli import options as opt
 from pairlearn.cli.command import Command, Output, baseline, new_app
-from pairlearn.cli.options import FIGURES, argument, check_absent, option
+from pairlearn.cli.options import FIGURES, argument, check_absent, option, parse_shares
 from pairlearn.cli.reading import parse_classes
 from pairlearn.progress import bar
 
@@ -115,7 +115,8 @@ def simulate(
     made = make(
         source, pairs=pairs, items=items, prior=prior, overlap=overlap, annotators=annotators,
         annotator_prior=annotator_prior, noise=noise, missing=missing, preference=preference,
-        repeated=repeated, also=_shares(also or []), classes=_names(classes), seed=seed,
+        repeated=repeated, also=parse_shares(",".join(also)) if also else {},
+        classes=_names(classes), seed=seed,
     )  # fmt: skip
     files = made.write(folder, format)
     p = made.posterior
@@ -140,15 +141,3 @@ def _names(text: str | None) -> list[str] | tuple[str, ...]:
 
     names = parse_classes(text)
     return groups(names) if isinstance(names, int) else names or []
-
-
-def _shares(options: list[str]) -> dict[str, float]:
-    """Shares by kind, from KIND=SHARE."""
-    try:
-        return {
-            name: float(share) for name, _, share in (option.partition("=") for option in options)
-        }
-    except ValueError:
-        raise ValueError(
-            f"--also takes KIND=SHARE, such as label=0.1; got {', '.join(options)!r}"
-        ) from None

@@ -84,7 +84,7 @@ def read_items(
     path, ids = Path(path), None if ids is None else Path(ids)
     source = _open_items(path, ids)
     if source is None:
-        items = join_batches(list(_npy_batches(path, ids)))
+        items = _npy_items(path, ids)
     elif isinstance(columns, ItemEncoder):
         items = join_batches(list(_encoded_batches(source, columns)))
     else:
@@ -128,7 +128,7 @@ def iter_items(
     path, ids = Path(path), None if ids is None else Path(ids)
     source = _open_items(path, ids)
     if source is None:
-        parts = _npy_batches(path, ids)
+        parts = iter([_npy_items(path, ids)])
     else:
         source.scan_ids()
         encoder = columns or ItemEncoder.of_numbers(_feature_names(source))
@@ -242,17 +242,13 @@ def _fit_encoder(source: Source, choice: ColumnChoice) -> ItemTable:
     return _encoded_table(encoder, values, notes)
 
 
-NPY_ROWS = 65536
-"""Rows of NPY files checked at once."""
-
-
-def _npy_batches(path: Path, ids: Path | None) -> Iterator[ItemTable]:
-    """Yield the rows of a feature matrix (m, d) in an NPY file, with their ids."""
+def _npy_items(path: Path, ids: Path | None) -> ItemTable:
+    """The rows of a feature matrix (m, d) in an NPY file, with their ids; float32 stays mapped."""
     features = _map_npy(path, "features have shape (m, d)", 2, "features are numbers", "fiub")
     m, d = features.shape
     if m == 0 or d == 0:
         raise TableError(f"{path} has no {'features' if m else 'rows'}")
-    known: Any = None
+    known: Any = np.arange(m)
     if ids is not None:
         array = _map_npy(ids, "ids have shape (m,)", 1, "ids are integers or text", "iufU")
         if len(array) != m:
@@ -260,12 +256,9 @@ def _npy_batches(path: Path, ids: Path | None) -> Iterator[ItemTable]:
         with locate_errors(lambda row: f"{ids}, {row_number(row)}"):
             known = as_ids("id", np.array(array))
     names = default_names(d)
-    for start in range(0, m, NPY_ROWS):
-        rows = slice(start, min(start + NPY_ROWS, m))
-        with locate_errors(lambda row: f"{path}, row {row + 1}", start):
-            part = np.array(as_features(names, features[rows]))
-        part_ids = np.arange(rows.start, rows.stop) if known is None else known[rows]
-        yield ItemTable.trusted(ids=part_ids, features=part, names=names)
+    with locate_errors(lambda row: f"{path}, row {row + 1}"):
+        checked = np.asarray(as_features(names, features), order="C")
+    return ItemTable.trusted(ids=known, features=checked, names=names)
 
 
 def _map_npy(path: Path, shapes: str, axes: int, types: str, kinds: str) -> NDArray[Any]:

@@ -338,9 +338,6 @@ def open_source(path: Path, what: str, *needed: str) -> CsvSource | ParquetSourc
             )
     for name in needed:
         if name not in source.names:
-            near = [other for other in source.names if other.lower().rstrip("s") == name]
-            if near:
-                raise missing_column(source, f"no column {name!r}; rename {near[0]!r}", hint="")
             raise missing_column(source, f"no column {name!r}")
     return source
 
