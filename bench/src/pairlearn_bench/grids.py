@@ -28,8 +28,6 @@ from pairlearn_bench.runs import (
 )
 from pairlearn_bench.statements import SIBLING_METHODS
 
-"""The eight benchmarks of the paper."""
-
 _MLP_DATASETS = tuple(name for name in PAPER_DATASETS if SPECS[name].model == "mlp")
 _TENTHS = tuple(round(i / 10, 1) for i in range(11))
 

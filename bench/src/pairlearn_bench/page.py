@@ -21,14 +21,13 @@ from pairlearn_bench.cells import (
     TEST_SUBSETS,
     Cell,
     PublishedCell,
-    dataset_title,
     departures,
     format_cell,
 )
 from pairlearn_bench.figures import Panel, panels
 from pairlearn_bench.grids import GRIDS
 from pairlearn_bench.headline import GridSummary, Line, summarize_grid
-from pairlearn_bench.runs import Record, Run, grouped
+from pairlearn_bench.runs import Record
 from pairlearn_bench.store import Source
 
 if TYPE_CHECKING:
@@ -136,13 +135,12 @@ def build_report(sources: Sequence[Source]) -> BenchReport:
         "bench.html",
         title="The SconfConfDiff benchmark: the paper’s numbers and ours",
         sections={
-            "runs": "What ran, on what, for how long",
+            "runs": "What ran",
             **{grid: TITLES[grid] for grid in parts},
             "reading": "How to read this page",
         },
         summaries=summaries,
         sources=sources,
-        runs_table=_runs_table(sources),
         parts=parts,
         explained=EXPLAINED,
         departures=[
@@ -251,42 +249,3 @@ def _verdict(line: Line) -> str:
 
 def _mean(cell: Cell | PublishedCell | None) -> TableCell:
     return TableCell(format_cell(cell), None if cell is None else cell.mean)
-
-
-def _runs_table(sources: Sequence[Source]) -> HtmlTable:
-    """The runs of each file by data set, with their device, precision, version and time."""
-    names = ("device", "precision", "version")
-
-    def distinct(runs: Sequence[Run], name: str) -> list[Any]:
-        return sorted({getattr(run, name) for run in runs})
-
-    def row(source: Source, group: Sequence[Record]) -> dict[str, TableCell]:
-        runs = [record.run for record in group]
-        notes = {name: TableCell(str(group[0].notes.get(name, "–"))) for name in names}
-        times = [record.notes.get("seconds") for record in group]
-        seconds = [time for time in times if isinstance(time, int | float)]
-        left_out = f" (without {source.repeated} runs that an earlier file has)"
-        return {
-            "experiment": TableCell(source.grid),
-            "data set": TableCell(dataset_title(runs[0].dataset)),
-            "runs": number_cell(len(runs), "{:,}"),
-            "methods": number_cell(len(distinct(runs, "method")), "{:,}"),
-            "seeds": number_cell(len(distinct(runs, "seed")), "{:,}"),
-            "epochs": TableCell(", ".join(map(str, distinct(runs, "epochs")))),
-            "network": TableCell(", ".join(distinct(runs, "model"))),
-            **notes,
-            "time noted (s)": number_cell(sum(seconds), "{:,.0f}")
-            if seconds
-            else TableCell("not noted"),
-            "file": TableCell(f"{source.path.name}{left_out if source.repeated else ''}"),
-        }
-
-    rows = [
-        row(source, group)
-        for source in sources
-        for group in grouped(
-            source.records,
-            lambda record: (record.run.dataset, *(str(record.notes.get(n)) for n in names)),
-        ).values()
-    ]
-    return _html_table("The runs behind this page, by file and data set", rows)
