@@ -27,7 +27,7 @@ if TYPE_CHECKING:
         register_risk,
     )
 
-__version__ = "0.3.0.dev0"
+__version__ = "1.0.0"
 
 __all__ = [
     "AccuracyEstimate",
