@@ -271,7 +271,9 @@ def test_compare_prints_a_table_of_preferences_and_missing_answers_too(tmp_path:
     for part in (
         "difference from the best",
         "48 of 60 judgements held out in 2 folds; always the larger class: 0.",
-        "Accuracy as the annotators see it; 95% intervals",
+        "Accuracy if the annotators knew everything that the models use; 95% intervals",
+        "The model is right for 0.",
+        "It assumes that the annotators' probabilities are right on average, given what they know.",
         "linear, confdiff-none",
         "best: linear",
     ):

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 from model_folders import answer, plain, probability, run, simulated
 from pairlearn.io import write_pairs
@@ -107,6 +108,24 @@ def test_known_classes_of_other_items(tmp_path: Path) -> None:
     assert run("fit", *files, *options).exit_code == 0
     known.write_text("id,class\n" + "".join(lines[:4]))
     text = plain(evaluate(tmp_path, "--labelled", known).stderr)
-    assert "fit has learnt from 4 of its 4 items" in text
+    assert "fit has learnt from 4 of the 4 labelled items" in text
     known.write_text("id,class\n" + "".join(lines))
-    assert measures(tmp_path, "--labelled", known)["accuracy"]["labelled"]["n"] == 2
+    result = measures(tmp_path, "--labelled", known)
+    assert result["accuracy"]["labelled"]["n"] == 2
+    said = "fit has learnt from 4 of the 6 labelled items"
+    assert any(warning.startswith(said) for warning in result["warnings"])
+
+
+def test_weights_of_labelled_items_undo_how_they_were_chosen(made: Any, tmp_path: Path) -> None:
+    """Wrong decisions are chosen ten times as often as right ones, and weigh a tenth."""
+    folder, simulation, classifier = made
+    right = (probability(classifier, simulation.items.features) > 0.5) == simulation.positive
+    chosen = ~right | (np.arange(len(right)) % 10 == 0)
+    rows = zip(simulation.items.ids, simulation.positive, right, chosen, strict=True)
+    lines = [f"{i},{int(y)},{10 if ok else 1}\n" for i, y, ok, taken in rows if taken]
+    known = tmp_path / "known.csv"
+    known.write_text("id,class,weight\n" + "".join(lines))
+    accuracy = measures(folder, "--labelled", known)["accuracy"]
+    assert accuracy["value"] == pytest.approx(right.mean(), abs=0.02)
+    known.write_text("id,class\n" + "".join(line.rsplit(",", 1)[0] + "\n" for line in lines))
+    assert measures(folder, "--labelled", known)["accuracy"]["value"] < right.mean() - 0.1

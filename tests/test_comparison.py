@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from scipy.special import expit
 
 from pairlearn import PairClassifier, PairLabels, TrainingOptions
 from pairlearn.comparison import compare, default_candidates
@@ -68,6 +70,21 @@ def test_judgements_with_ids_of_some_items_give_the_same_as_their_pairs() -> Non
     )
     by_ids = compare(candidates, None, made.pairs, preprocessor=made.items)
     assert by_ids.best.accuracy.value == pytest.approx(by_pairs.best.accuracy.value, abs=1e-6)
+
+
+def test_the_best_candidate_is_measured_under_both_readings() -> None:
+    """Annotators who know something else: the informed reading is too low, the range is not."""
+    rng = np.random.default_rng(5)
+    y = rng.random(1600) < 0.5
+    x = rng.normal(np.where(y, 1.2, -1.2)[:, None], 1, size=(1600, 1))
+    r = expit(3 * rng.normal(np.where(y, 1.5, -1.5)))
+    labels = PairLabels.from_posteriors(r[::2], r[1::2])
+    result = compare({"linear": linear()}, np.stack([x[::2], x[1::2]], 1), labels, folds=2)
+    truth = float(np.mean((x[:, 0] > 0) == y))
+    (sentence,) = result.sentences
+    low, high = (float(part) for part in re.findall(r"0\.\d+", sentence)[:2])
+    assert result.best.accuracy.high < truth
+    assert low < truth < high < 1
 
 
 def test_a_candidate_ties_with_its_copy() -> None:

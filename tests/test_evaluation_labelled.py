@@ -10,6 +10,7 @@ from scipy.special import expit
 from sklearn.metrics import f1_score, precision_score, recall_score, roc_auc_score
 
 from pairlearn import PairClassifier, PairLabels
+from pairlearn.estimators import SeenItemsWarning
 from pairlearn.evaluation import (
     AccuracyEstimate,
     LabelledItems,
@@ -264,7 +265,7 @@ def test_rank_with_labels() -> None:
 @pytest.mark.parametrize(
     ("known", "message"),
     [
-        (3, r"labelled must be \(logits, y\) or LabelledItems"),
+        (3, r"labelled must be \(logits, y\), "),
         (([1.0], [1]), "labelled needs the logits of two or more items"),
         (([1.0, 2.0], [1, 2]), "classes of labelled must be 1, and 0 or -1; row 1 is 2"),
         (([1.0, 2.0, 3.0], [1, 0, -1]), "classes of labelled are -1, 0 and 1"),
@@ -309,3 +310,42 @@ def test_a_classifier_takes_labelled_instances() -> None:
     assert model.evaluate(*held, labelled=known).accuracy.value == pytest.approx(estimate.value)
     with pytest.raises(ValueError, match="labelled has classes"):
         model.estimate_accuracy(*held, labelled=(x[600:], np.full(100, 7)))
+    with pytest.warns(SeenItemsWarning, match="has learnt from 50 of the 150 labelled items"):
+        both = model.estimate_accuracy(
+            *held,
+            labelled=(np.concatenate([x[:50], known[0]]), np.where(np.r_[y[:50], y[600:]], 1, -1)),
+        )
+    assert both == estimate
+    with pytest.raises(ValueError, match="has learnt from 50 of the 50 labelled items"):
+        model.estimate_accuracy(*held, labelled=(x[:50], np.where(y[:50], 1, -1)))
+    weighted = model.estimate_accuracy(
+        *held, labelled=(*known, np.r_[np.ones(50), np.full(50, 1e-9)])
+    )
+    first = model.estimate_accuracy(*held, labelled=(known[0][:50], known[1][:50]))
+    assert weighted.value == pytest.approx(first.value, abs=1e-6)
+
+
+def test_people_who_judged_the_same_pairs_with_yes_or_no_show_what_they_know() -> None:
+    """κ of hard answers is E[c₁c₂]/E[1 − s] over two people, and not over one who answers twice."""
+    rng = np.random.default_rng(15)
+    y = rng.random(12_000) < 0.5
+    x = rng.normal(np.where(y, 1.0, -1.0)[:, None], 1, size=(12_000, 2))
+    seen = rng.normal(np.where(y, 1.5, -1.5))
+    r = expit(3 * seen)
+    answered = rng.random((2, len(r))) < r  # each person draws from the same belief
+    ends = np.tile(np.arange(12_000).reshape(-1, 2), (2, 1))
+    hard = np.concatenate([one[ends[:6000]] for one in answered]).astype(float)
+    labels = PairLabels.from_posteriors(*hard.T)
+    who = np.repeat(["ann", "bob"], 6000)
+    train = np.tile(np.arange(6000) < 3000, 2)
+    model = PairClassifier(model="linear", epochs=20, random_state=0, annotators="ideal")
+    model.fit(x[ends[train]], labels[train])
+    held = x[ends[~train]], labels[~train]
+    estimate = model.estimate_accuracy(*held, annotator=who[~train])
+    kappa = np.var(r) / 0.25
+    assert estimate.knowledge.low < kappa < estimate.knowledge.high < kappa + 0.1
+    truth = np.mean(model.predict(x) == np.where(y, 1, -1))
+    assert estimate.low < truth < estimate.high < 1
+    alone = model.estimate_accuracy(*held, annotator=np.repeat("ann", 6000))
+    assert np.isnan(alone.independent.value)
+    assert alone.high == 1

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.base import clone
 
+from pairlearn.annotators.model import Corrected
 from pairlearn.columns import Floats, check_confidence, check_integer
 from pairlearn.estimators.classifier import PairClassifier
 from pairlearn.estimators.fit_input import read_table
@@ -72,6 +73,8 @@ class Comparison:
     ----------
     rows : tuple of MethodResult
         The first one is the best. The intervals of all differences from it hold together.
+    sentences : tuple of str
+        How accurate the best candidate is, with the condition, as `Evaluation.sentences`.
     judgements, tested, folds : int
         Judgements in the table, those that tested models, and folds.
     prior : float, or tuple of float
@@ -86,6 +89,7 @@ class Comparison:
     """
 
     rows: tuple[MethodResult, ...]
+    sentences: tuple[str, ...]
     judgements: int
     tested: int
     folds: int
@@ -198,38 +202,41 @@ def compare(
         estimators.append(models)
         parts.append(_scores([*models.values()], rows[test][rows[test].soft], table.features))
     z = np.concatenate([scores for scores, _ in parts], axis=1)
-    judged = Judgements.concatenate([tested for _, tested in parts])
+    judged = Judgements.concatenate([tested.judged for _, tested in parts])
     stated = [c.prior for c in chosen.values() if not isinstance(c.prior, str)]
     if rows.classes is not None:
         priors = stated_priors(stated[0], rows.classes) if stated else None
         options: Any = {"priors": priors, "confidence": confidence}
         ranking, accuracy = rank_classes(list(chosen), expit(z), judged, **options)
         share: Any = tuple(one.value for one in accuracy.prior.values())
+        sentences = [accuracy.sentence()]
     else:
         # Judgements of both kinds tell the prior themselves.
         both = judged.has("similarity").any() and judged.has("difference").any()
         prior = None if both or not stated else float(stated[0])
         options = {"items": judged.ends, "weight": judged.weight, "confidence": confidence}
-        options["prior"] = prior
+        options |= {"prior": prior, "annotator": judged.annotator}
+        noises = (np.zeros(len(rows)) if noise is None else noise for _, (rows, noise) in parts)
+        options["noise"] = np.concatenate([*noises])
         ranking = rank(list(chosen), z, judged.labels(), **options)
         best = z[list(chosen).index(ranking[0].name)]
-        share = evaluate(best[:, 0], best[:, 1], judged.labels(), **options).prior.value
+        evaluation = evaluate(best[:, 0], best[:, 1], judged.labels(), **options)
+        share, sentences = evaluation.prior.value, evaluation.sentences()
     rough = f"only {len(judged):,} judgements tested models: the intervals are rough"
     warnings = (rough,) * (len(judged) < FEW)
-    return Comparison(
-        ranking, len(rows), len(judged), folds, share, confidence, warnings, (*estimators,)
-    )
+    counts = len(rows), len(judged), folds
+    return Comparison(ranking, (*sentences,), *counts, share, confidence, warnings, (*estimators,))
 
 
 def _scores(
     models: Sequence[PairClassifier], rows: Judgements, features: NDArray[Any]
-) -> tuple[Floats, Judgements]:
+) -> tuple[Floats, Corrected]:
     """Log-odds (k, n, 2, ...) of held-out pairs by all models, beside their judgements.
 
     Judgements are corrected for how annotators answer, as the first model has learnt it: all
     models are measured with the same ones.
     """
-    rows = models[0].corrected(rows).judged
-    flat = features[rows.ends.ravel()]
+    corrected = models[0].corrected(rows)
+    flat = features[corrected.judged.ends.ravel()]
     z = np.stack([model.log_odds(flat) for model in models])
-    return z.reshape(len(z), len(rows), 2, *z.shape[2:]), rows
+    return z.reshape(len(z), -1, 2, *z.shape[2:]), corrected

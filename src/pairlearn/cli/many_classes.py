@@ -41,8 +41,8 @@ def evaluate_classes(
     held = HeldPairs.score(classifier, items, table, files)
     known = None
     if labelled is not None:
-        rows, labels = read_classes(labelled, items)
-        known = classifier.labelled(items[rows], labels.astype(classifier.classes_.dtype))
+        rows, labels, weight = read_classes(labelled, items)
+        known = classifier.labelled(items[rows], labels.astype(classifier.classes_.dtype), weight)
     priors = None if prior is None else stated_priors(prior, [*map(str, classifier.classes_)])
     accuracy = held.scored.accuracy(priors, confidence, known)
     data = {"model": model, "pairs": files[1], "accuracy": accuracy.to_dict(), "seen": held.seen}

@@ -201,7 +201,9 @@ def _text(comparison: Comparison) -> Iterator[Any]:
     yield grid
     yield (
         f"{comparison.tested:,} of {comparison.judgements:,} judgements held out in "
-        f"{comparison.folds} folds; {baseline(comparison.prior)}.\nAccuracy as the annotators see "
-        f"it; {comparison.confidence:.0%} intervals, those of the differences all together."
+        f"{comparison.folds} folds; {baseline(comparison.prior)}.\nAccuracy if the annotators knew "
+        f"everything that the models use; {comparison.confidence:.0%} intervals, those of the "
+        "differences all together."
     )
+    yield from comparison.sentences
     yield comparison.verdict

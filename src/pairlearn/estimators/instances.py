@@ -8,6 +8,7 @@ ids are recognised by their features.
 from __future__ import annotations
 
 import math
+import warnings
 from hashlib import blake2b
 from typing import Any
 
@@ -334,6 +335,22 @@ def places_of(kept: Indices, features: Any, ids: Any = None) -> Indices:
     order = np.argsort(known)
     place = order[np.searchsorted(known, hashes, sorter=order).clip(max=len(known) - 1)]
     return np.where(known[place] == hashes, place, -1)
+
+
+def check_labelled(new: Mask) -> None:
+    """Warn of labelled items that are not ``new``; raise where fewer than two are."""
+    if new.all():
+        return
+    seen = (
+        f"fit has learnt from {int((~new).sum()):,} of the {len(new):,} labelled items, and is "
+        "right about those more often than about others"
+    )
+    if new.sum() < 2:
+        raise ValueError(
+            f"{seen}: give the classes of two or more items that were drawn at random from those "
+            "that fit has not seen"
+        )
+    warnings.warn(f"{seen}: they are left out", SeenItemsWarning, stacklevel=4)
 
 
 def doubt_of_seen(new: Mask) -> str | None:

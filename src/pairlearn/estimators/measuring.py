@@ -21,7 +21,7 @@ from pairlearn.annotators.findings import NAMED
 from pairlearn.columns import Floats, Indices, Mask
 from pairlearn.estimators.files import log_odds
 from pairlearn.estimators.fit_input import HeldOut, Table
-from pairlearn.estimators.instances import doubt_of_seen, places_of
+from pairlearn.estimators.instances import check_labelled, doubt_of_seen, places_of
 from pairlearn.estimators.learning import log_odds_of_rows
 from pairlearn.estimators.orientation import determines_side
 from pairlearn.estimators.prediction import ScoredPairs
@@ -263,16 +263,11 @@ class HeldPairs:
     def labelled(self, classifier: PairClassifier, known: Judgements, file: Path) -> LabelledItems:
         """Known classes of the items that the model has not learnt from, with its log-odds."""
         new = classifier.unseen(known.ends[:, :1], self.items.features, self.items.ids)
-        if new.sum() < 2:
-            raise ValueError(
-                f"{file}: fit has learnt from {int((~new).sum()):,} of its {len(known):,} items, "
-                "and is right about those more often than about others: give the classes of two or "
-                "more items that were drawn at random from those that fit has not seen"
-            )
+        check_labelled(new)
         known = known[new]
         places = known.ends[:, 0]
         z = log_odds(classifier, self.items[places], file)
-        return LabelledItems(z, known.u, items=places, alone=self.remembered)
+        return LabelledItems(z, known.u, known.weight, places, self.remembered)
 
     def classes_of(self, known: Judgements) -> Floats:
         """Known classes (n, 2) of both ends of the pairs, NaN where unknown."""

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import nn
 
 from pairlearn.annotators.model import Corrected
-from pairlearn.columns import Floats, Indices, Mask, first_rows
+from pairlearn.columns import Floats, Indices, Mask, as_weights, first_rows
 from pairlearn.estimators import instances
 from pairlearn.estimators.features import FeatureStep, check_width, is_frame
 from pairlearn.estimators.fit_input import read_table
@@ -121,8 +121,9 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Where `fit` learnt how annotators answer, the answers are corrected for it; `annotator`
         (n,) says who gave them. The interval contains two readings of the answers; with `labelled`
         (X, y), instances of known class that are a random sample and that `fit` was not given, it
-        is the one that these give. A `DependentPairsWarning` says that pairs were not drawn at
-        random, as with near neighbours, and the figure is wrong.
+        is the one that these give; (X, y, weight) for a sample that was not drawn uniformly.
+        A `DependentPairsWarning` says that pairs were not drawn at random, as with near
+        neighbours, and the figure is wrong.
 
         Pairs with an item that `fit` was given are left out with a `SeenItemsWarning`. Where no
         others remain, all are used, and the warning and the estimate's `method` say that this is
@@ -166,13 +167,21 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         result = scored.evaluate(**options)
         return result if doubt is None else replace(result, warnings=(doubt, *result.warnings))
 
-    def labelled(self, X: Any, y: Any) -> tuple[Floats, Indices]:
-        """Log-odds of labelled instances, and the position of the class of each."""
+    def labelled(self, X: Any, y: Any, weight: Any = None) -> tuple[Floats, Indices, Floats]:
+        """Log-odds, places of the classes, and weights of labelled instances that are new to `fit`.
+
+        What is left out is said in a `SeenItemsWarning`.
+        """
         places = {name: number for number, name in enumerate(self.classes_.tolist())}
         named = np.asarray(y).tolist()
         if strange := set(named) - places.keys():
             raise ValueError(f"labelled has classes {sorted(strange)}; known are {self.classes_}")
-        return self.decision_function(X), np.array([places[name] for name in named], np.int64)
+        features, ids = self._instances(X), X.ids if instances.is_item_table(X) else None
+        weight = as_weights(weight, len(features))
+        new = instances.places_of(self.fitted_.training_items, features, ids) < 0
+        instances.check_labelled(new)
+        known = np.array([places[name] for name in named], np.int64)
+        return self.log_odds(features[new]), known[new], weight[new]
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write the fitted classifier into a folder: tensors and JSON, no code.
@@ -336,20 +345,24 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         z = log_odds(needed)[places.reshape(rows.ends.shape)]
         if rows.classes is not None:
             return ScoredClasses(z, rows)
-        if judged.hard().mean() > 0.5:  # they do not show confidence
-            noise = np.full(len(rows), np.nan)
         weight = None if (rows.weight == 1).all() else rows.weight
-        return ScoredPairs(z, rows.labels(), weight, rows.ends, self.majority, noise)
+        return ScoredPairs(
+            z, rows.labels(), weight, rows.ends, self.majority, noise, rows.annotator
+        )
 
     def corrected(self, judged: Judgements) -> Corrected:
-        """Judgements corrected for how the annotators answer, if any of them tells something."""
+        """Judgements corrected for how the annotators answer, if any of them tells something.
+
+        The noise of answers that are mostly hard is unknown, since these do not show confidence.
+        """
         annotators = self.fitted_.annotators
         if annotators.people and not any(person.informative for person in annotators.people):
             raise ValueError(
                 "no answer is left to measure with: all annotators give one answer to everything, "
                 "or guess. Ask others"
             )
-        return annotators.correct(judged)
+        rows, noise = annotators.correct(judged)
+        return Corrected(rows, np.full(len(rows), np.nan) if judged.hard().mean() > 0.5 else noise)
 
 
 @dataclass(frozen=True)
@@ -368,10 +381,10 @@ class ScoredClasses:
         self,
         prior: Any = None,
         confidence: float = 0.95,
-        labelled: tuple[Floats, Indices] | None = None,
+        labelled: Any = None,
     ) -> ClassAccuracy:
         """Estimate the accuracy; see `pairlearn.evaluation.estimate_class_accuracy`."""
-        known = labelled and (probabilities(labelled[0]), labelled[1])
+        known = labelled and (probabilities(labelled[0]), *labelled[1:])
         p, q = expit(self.z).swapaxes(0, 1)
         return estimate_class_accuracy(
             p, q, self.judged, priors=prior, confidence=confidence, labelled=known
@@ -387,7 +400,7 @@ class ScoredPairs:
 
     ``ends`` (n, 2) are positions of the items; without ``weight`` (n,) all pairs count alike.
     ``side`` is the larger class, if it was stated; ``noise`` (n,) is the variance of each
-    difference that comes from its annotator, as in `JudgedPairs`.
+    difference that comes from its ``annotator``, as in `JudgedPairs`.
     """
 
     z: Floats
@@ -396,6 +409,7 @@ class ScoredPairs:
     ends: Indices
     side: Side | None
     noise: Floats | None
+    annotator: Any = None
 
     @property
     def has_differences(self) -> bool:
@@ -432,6 +446,7 @@ class ScoredPairs:
             *self.arguments,
             side=self.likely_side,
             noise=self.noise,
+            annotator=self.annotator,
             **self.options(confidence),
             **options,
         )
@@ -445,7 +460,8 @@ class ScoredPairs:
     ) -> AccuracyEstimate:
         """Estimate the accuracy under both readings of the answers, or with labelled items."""
         options = self.options(confidence) | {"side": self.likely_side, "labelled": labelled}
-        return estimate_accuracy(*self.arguments, prior=prior, noise=self.noise, **options)
+        options |= {"noise": self.noise, "annotator": self.annotator}
+        return estimate_accuracy(*self.arguments, prior=prior, **options)
 
     def doubt(self, prior: float | None = None) -> str | None:
         """A warning if the decisions do not follow the classes, as far as judgements tell."""

@@ -29,13 +29,12 @@ from pairlearn.columns import Floats, Indices, as_floats, check_confidence
 from pairlearn.dependence import Dependence
 from pairlearn.evaluation.decisions import MEASURES, MethodResult, in_order
 from pairlearn.evaluation.judged import Estimate, JudgedPairs, proportion, quantile
-from pairlearn.evaluation.labelled import LabelledItems, prediction_powered
+from pairlearn.evaluation.labelled import CONDITION_OF_LABELS, LabelledItems, prediction_powered
 from pairlearn.judgements import Judgements
 from pairlearn.labels import PairLabels
 from pairlearn.prior import class_priors
 
 INFORMED = "It holds if the annotators knew everything that the model uses, and are calibrated."
-LABELLED = "It holds whatever the annotators do, if the labelled items are a random sample."
 AGREEMENT = (
     "This is not the accuracy: pairs show whether the model puts the same items together, and not "
     "whether it names them rightly. Give statements about each class, or labels."
@@ -57,6 +56,8 @@ class ClassAccuracy(Estimate):
         Statements, or labelled items, that it is measured with.
     confidence : float
         Coverage of the intervals.
+    right : int or None
+        Labelled items that are decided rightly, if there are some.
     recall, precision, prior : dict of str to Estimate
         For each class, where statements about it show them.
     confusion : dict of str to dict of str to Estimate
@@ -67,6 +68,7 @@ class ClassAccuracy(Estimate):
     method: str
     n: int
     confidence: float
+    right: int | None = None
     recall: Mapping[str, Estimate] = field(default_factory=dict)
     precision: Mapping[str, Estimate] = field(default_factory=dict)
     prior: Mapping[str, Estimate] = field(default_factory=dict)
@@ -80,8 +82,10 @@ class ClassAccuracy(Estimate):
                 f"The model and the annotators agree on {self.value:.3f} of pairs {span} whether "
                 f"both items are of one class. {AGREEMENT}"
             )
-        condition = LABELLED if self.method == "labelled" else INFORMED
-        return f"The model is right for {self.value:.3f} of new items {span}. {condition}"
+        text = f"The model is right for {self.value:.3f} of new items {span}"
+        if self.right is None:
+            return f"{text}. {INFORMED}"
+        return f"{text}: {self.right} of {self.n} labelled items are right. {CONDITION_OF_LABELS}"
 
     def to_dict(self) -> dict[str, Any]:
         """A dictionary for JSON."""
@@ -95,7 +99,7 @@ def estimate_class_accuracy(
     *,
     priors: Sequence[float] | None = None,
     confidence: float = 0.95,
-    labelled: tuple[Any, Any] | None = None,
+    labelled: tuple[Any, ...] | None = None,
 ) -> ClassAccuracy:
     """Estimate the accuracy of a classifier of K classes on held-out statements.
 
@@ -111,7 +115,7 @@ def estimate_class_accuracy(
     confidence : float
     labelled : (array of shape (m, K), array of int, shape (m,)), optional
         Probabilities of the classes of a random sample of items, and the position of the class of
-        each.
+        each; then perhaps their weights, if they were not drawn uniformly.
 
     Examples
     --------
@@ -206,8 +210,8 @@ def _with_labels(
     p: Floats, p_prime: Floats, judgements: Judgements, labelled: Any, confidence: float
 ) -> ClassAccuracy:
     """Prediction-powered: the model's own probability of its decision for all items."""
-    known, y = as_floats(labelled[0]), np.asarray(labelled[1])
-    right = (known.argmax(1) == y).astype(np.float64)
+    known, (y, *weight) = as_floats(labelled[0]), labelled[1:]
+    right = (known.argmax(1) == np.asarray(y)).astype(np.float64)
     own, left, other = (_log_odds(values.max(1)) for values in (known, p, p_prime))
     labels = PairLabels(np.full(len(p), 0.5), np.zeros(len(p)))
     pairs = JudgedPairs.of(
@@ -215,9 +219,10 @@ def _with_labels(
     )
     # "Positive" is a right decision, and every item is decided so.
     found = prediction_powered(
-        pairs, LabelledItems(own, right), [MEASURES["accuracy"]], threshold=-np.inf
+        pairs, LabelledItems(own, right, *weight), [MEASURES["accuracy"]], threshold=-np.inf
     )
     counts: Any = {"method": "labelled", "n": len(right), "confidence": confidence}
+    counts["right"] = int(right.sum())
     return ClassAccuracy(**vars(found.estimates()[0]), **counts)
 
 

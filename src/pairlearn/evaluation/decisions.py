@@ -206,11 +206,8 @@ def rank(
     logits: Any,
     labels: PairLabels,
     *,
-    weight: Any = None,
-    items: Any = None,
-    confidence: float = 0.95,
-    prior: float | None = None,
     labelled: Any = None,
+    **options: Any,
 ) -> tuple[MethodResult, ...]:
     """Rank classifiers by their accuracies on held-out judged pairs.
 
@@ -219,8 +216,7 @@ def rank(
     (k, m) and classes (m,) of labelled items, they are prediction-powered. Ties stay in order.
     """
     outputs = np.asarray(logits, dtype=np.float64)
-    options = (labels, weight, items, confidence, prior)
-    first = JudgedPairs.of(outputs[0, :, 0], outputs[0, :, 1], *options)
+    first = JudgedPairs.of(outputs[0, :, 0], outputs[0, :, 1], labels, **options)
     several = [replace(first, z=z[:, 0], z_prime=z[:, 1]) for z in outputs]
     accuracy = [MEASURES["accuracy"]]
     if labelled is None:
@@ -237,7 +233,7 @@ def rank(
         estimates = [fit.estimates()[0] for fit in powered]
         dependence, ends = Dependence.of(None, len(influences)), float(len(known[0]))
     decided = [(z > 0).tobytes() for z in outputs]
-    return in_order(names, estimates, influences, decided, dependence, ends, confidence)
+    return in_order(names, estimates, influences, decided, dependence, ends, first.confidence)
 
 
 def in_order(

@@ -31,6 +31,10 @@ from pairlearn.evaluation.judged import Bracket, Estimate, JudgedPairs, proporti
 from pairlearn.evaluation.readings import independent_probability
 
 Influence = Callable[[Floats, Floats], Floats]
+CONDITION_OF_LABELS = (
+    "It holds whatever the answers are worth, if the labelled items are a random sample that the "
+    "model did not learn from."
+)
 LEAST_SHARE = 1e-9
 """Share of either decision in the labels at least, so that slopes exist where one is absent."""
 Support = Literal["informed", "independent", "both", "between", "below", "above"]
@@ -83,16 +87,12 @@ class LabelledItems:
 
     @classmethod
     def of(cls, labelled: Any) -> LabelledItems:
-        """From (logits, y), or as it is."""
+        """From (logits, y) or (logits, y, weight), or as it is."""
         if isinstance(labelled, LabelledItems):
             return labelled
-        try:
-            logits, y = labelled
-        except (TypeError, ValueError):
-            raise ValueError(
-                "labelled must be (logits, y) or LabelledItems, with one class for each item"
-            ) from None
-        return cls(logits, y)
+        if not isinstance(labelled, tuple) or len(labelled) not in (2, 3):
+            raise ValueError("labelled must be (logits, y), (logits, y, weight) or LabelledItems")
+        return cls(*labelled)
 
     def __len__(self) -> int:
         return len(self.y)

@@ -22,6 +22,7 @@ from pairlearn.evaluation.decisions import (
 from pairlearn.evaluation.ends import correlated_ends
 from pairlearn.evaluation.judged import Bracket, Estimate, JudgedPairs, Side, plain
 from pairlearn.evaluation.labelled import (
+    CONDITION_OF_LABELS,
     LabelCheck,
     LabelledItems,
     check_labels,
@@ -63,10 +64,6 @@ THRESHOLDS = {
     "independent": "Positive is the better decision above a probability of {1:.2f}, by the "
     "labelled items; above {0:.2f} if the annotators knew everything that the model uses.",
 }
-LABELLED_CONDITION = (
-    "It holds whatever the answers are worth, if the labelled items are a random sample that the "
-    "model did not learn from."
-)
 
 
 @dataclass(frozen=True)
@@ -109,7 +106,7 @@ class AccuracyEstimate(Bracket):
         if self.labelled is not None:
             return (
                 f"The model is right for {self.value:.3f} of new items ({span}, {level}): "
-                f"{self.labelled.sentence()}. {LABELLED_CONDITION}"
+                f"{self.labelled.sentence()}. {CONDITION_OF_LABELS}"
             )
         other = self.independent
         unrelated = (

@@ -182,32 +182,35 @@ SHORTEST = 3
 def read_labelled(
     path: Path, items: ItemTable, positive: str | None = None
 ) -> tuple[Judgements, NDArray[Any]]:
-    """Read the classes of some items: columns ``id`` and ``class`` of a CSV or Parquet file.
+    """Read the classes of some items: columns ``id``, ``class`` and perhaps ``weight`` of a file.
 
     Returns statements of kind "label" about the items, and the two classes, the positive one last.
     Classes are two words, or two whole numbers, the larger of which is positive by default.
     """
-    rows, labels = read_classes(path, items)
+    rows, labels, weight = read_classes(path, items)
     classes = two_classes(f"{path}: the classes", labels, positive)
-    return Judgements.about_items("label", rows, labels == classes[1], ids=items.ids), classes
+    right = labels == classes[1]
+    return Judgements.about_items("label", rows, right, weight, items.ids), classes
 
 
-def read_classes(path: Path, items: ItemTable) -> tuple[Indices, NDArray[Any]]:
-    """Read the columns ``id`` and ``class``: rows of the items, and their classes."""
+def read_classes(path: Path, items: ItemTable) -> tuple[Indices, NDArray[Any], Any]:
+    """Rows of the items in a table, their classes, and their weights, or None."""
     source = open_source(path, "labelled items", "id", "class")
-    ids, labels = source.read({"id": "id", "class": "id"}).values()
+    held: dict[str, Cells] = {"id": "id", "class": "id", "weight": "number"}
+    columns = source.read({name: kind for name, kind in held.items() if name in source.names})
+    ids, labels = columns["id"], columns["class"]
     with locate_errors(source.place):
         check_unique("id", ids)
     rows = find_rows(ids, items.ids)
     for row in first_rows(rows < 0):
         raise TableError(f"{source.place(row)}: {unknown_id('id', ids[row].item(), items.ids)}")
-    return rows, labels
+    return rows, labels, columns.get("weight")
 
 
-def named_classes(rows: Indices, labels: NDArray[Any], items: ItemTable) -> Judgements:
+def named_classes(rows: Indices, labels: NDArray[Any], weight: Any, items: ItemTable) -> Judgements:
     """Statements that items are of classes with these names."""
     sets = [join_set([str(name)]) for name in labels]
-    return Judgements.about_items("label", rows, np.ones(len(rows)), ids=items.ids, about=sets)
+    return Judgements.about_items("label", rows, np.ones(len(rows)), weight, items.ids, about=sets)
 
 
 def read_groups(path: Path, items: Path) -> Judgements:

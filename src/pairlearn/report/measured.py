@@ -146,11 +146,7 @@ def measure(
         answers=answers,
         model_answers=np.asarray(by_model),
         furthest=np.argsort(-distance, kind="stable")[:SHOWN],
-        # One row for each epoch, or for each round of a scikit-learn classifier.
-        history=[
-            {"epoch": float(number), **row}
-            for number, row in enumerate(getattr(classifier, "history_", []), 1)
-        ],
+        history=getattr(classifier, "history_", []),
         facts=_facts(classifier),
         classes=(str(classifier.classes_[0]), str(classifier.classes_[1])),
     )
