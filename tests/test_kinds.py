@@ -65,6 +65,23 @@ def preference(z: float, q: float, u: float, v: float) -> float:
     return -math.log(1 - probability(z, q, left if u > 0 else right))
 
 
+def common(z: float, q: float, u: float, v: float) -> float:
+    both = probability(z, q, lambda y, w: y == w == bool(u))
+    return -math.log(both / probability(z, q, same))
+
+
+def choice(z: float, q: float, u: float, v: float) -> float:
+    """Cross-entropy to the posteriors given the choice, where a tie is a coin's toss."""
+    named = right if u > 0 else left
+    chance = probability(z, q, named) + probability(z, q, same) / 2
+    first, second = (
+        probability(z, q, lambda y, w, end=end: (y, w)[end] and named(y, w))
+        + probability(z, q, lambda y, w: y and w) / 2
+        for end in (0, 1)
+    )
+    return label(z, q, first / chance, second / chance)
+
+
 def label(z: float, q: float, u: float, v: float) -> float:
     p, w = probability(z, 0.0, lambda y, _: y), probability(q, 0.0, lambda y, _: y)
     first = u * math.log(p) + (1 - u) * math.log(1 - p)
@@ -125,6 +142,8 @@ COSTS = {
     "comparison": comparison,
     "group": group,
     "triplet": triplet,
+    "choice": choice,
+    "common": common,
 }
 ONE_SIDED = {known.name for known in KINDS if known.joint or known.fixes(False) == {"side"}}
 """Kinds that say less than the posteriors: a model that goes further fits them better."""
@@ -209,7 +228,8 @@ def test_posteriors_given_a_statement_are_the_slope_of_what_it_costs(name: str) 
             np.array([COSTS[name](*row) for row in zip(*(z + s), *values.T, strict=True)])
             for s in (step, -step)
         )
-        assert posterior == pytest.approx(p[end] - (up - down) / (2 * h), abs=1e-6)
+        wanted = (p[end] - (up - down) / (2 * h)).clip(0, 1)
+        assert posterior == pytest.approx(wanted, abs=1e-6)
 
 
 def test_batches_average_to_the_whole_table_whatever_kinds_fall_into_them() -> None:

@@ -296,7 +296,7 @@ def _separation(features: Any, rows: Judgements, seed: int) -> tuple[float, floa
     the classes of the two items in a packed row.
     """
     difference = np.select(
-        [rows.has("difference"), rows.of("preference"), rows.of("label", "confidence")],
+        [rows.has("difference"), rows.has("preference"), rows.of("label", "confidence")],
         [rows.v, rows.u, rows.v - rows.u],
         default=np.nan,
     )

@@ -12,7 +12,7 @@ import numpy as np
 
 from pairlearn.columns import Floats, first_rows
 from pairlearn.judgements.kinds.joint import GroupShare, Triplet
-from pairlearn.judgements.kinds.order import Comparison, Preference
+from pairlearn.judgements.kinds.order import Choice, Common, Comparison, Preference
 from pairlearn.judgements.kinds.single import Confidence, Label, Positive, Unlabelled
 from pairlearn.judgements.kinds.soft import Both, Difference, Same, Similarity
 from pairlearn.judgements.kinds.statement import Column, Kind
@@ -32,6 +32,8 @@ KINDS: list[Kind] = [
     Comparison(),
     GroupShare(),
     Triplet(),
+    Choice(),
+    Common(),
 ]
 
 

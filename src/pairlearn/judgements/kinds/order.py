@@ -1,4 +1,16 @@
-"""Which item of a pair is more positive: alone, or with ties and grades."""
+"""Which item of a pair is more positive, and which class both have.
+
+How people choose decides what a choice means:
+
+    preference   they confirm an order, or name a side where they need not: it rules out one joint
+                 class, P(not +,−) for "right"
+    choice       they have to choose, and toss a coin where both are of one class: for "right"
+                 P(−,+) + P(same)/2 = (1 + p' − p)/2
+    comparison   they may say that neither is more positive
+
+Who always names the likelier item gives a ranking, which says nothing about how far apart two items
+are: give the class prior as well.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +18,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pairlearn.judgements.kinds.statement import Column, Floats, Kind, logarithm_guard, without_v
+from pairlearn.judgements.kinds.statement import (
+    TINY,
+    Column,
+    Floats,
+    Kind,
+    logarithm_guard,
+    without_v,
+)
+from pairlearn.randomness import uniform
 
 if TYPE_CHECKING:
     from pairlearn.risks.base import Risk
@@ -89,5 +109,87 @@ class Preference(Comparison):
         return -np.log(logarithm_guard(1 - ruled_out))
 
     def simulate(self, r: Floats, q: Floats, rng: np.random.Generator) -> Floats:
-        """The item with the larger posterior."""
-        return without_v(np.where(q > r, 1.0, -1.0))
+        """One of both orders, if the classes do not contradict it; else nothing."""
+        asked = np.where(uniform(rng, len(r)) < 0.5, 1.0, -1.0)
+        return without_v(np.where(_drawn_order(r, q, rng) == -asked, np.nan, asked))
+
+
+class Choice(Preference):
+    """The item of a pair that was named by somebody who had to choose: u = −1 left, u = +1 right.
+
+    Two items of one class are a coin's toss, so that P(right) = (1 + p' − p)/2.
+    """
+
+    name, plural = "choice", "forced choices"
+    singular = "forced choice"
+    columns = (Column("choice", -1, 1, {"left": -1, "right": 1}),)
+    means = ("preference",)
+    partial_risks = ()
+
+    def fixes(self, prior_known: bool) -> frozenset[str]:
+        """As a difference: the side and the scale, and with a prior the level."""
+        return frozenset({"level", "side"} if prior_known else {"side", "scale"})
+
+    def completes(self, risk: Risk) -> bool:
+        """Always."""
+        return True
+
+    def complete(self, p: Any, q: Any, u: Any, v: Any) -> tuple[Any, Any]:
+        """Posteriors given the choice."""
+        right, event = (1 + u) / 2, 1 + u * (q - p)
+        first = right * p * q + (1 - right) * p * (2 - q)
+        second = right * q * (2 - p) + (1 - right) * p * q
+        return first / event, second / event
+
+    def divergence(self, p: Floats, q: Floats, u: Floats, v: Floats) -> Floats:
+        """−log P of the choice."""
+        return -np.log(logarithm_guard((1 + u * (q - p)) / 2))
+
+    def simulate(self, r: Floats, q: Floats, rng: np.random.Generator) -> Floats:
+        """The positive one of two drawn classes; of equal ones, either."""
+        order, coin = _drawn_order(r, q, rng), np.where(uniform(rng, len(r)) < 0.5, 1.0, -1.0)
+        return without_v(np.where(order == 0, coin, order))
+
+
+class Common(Kind):
+    """The class of both items, if they are of one: u = 1 positive, u = 0 negative.
+
+    Two posteriors of 0.95 and two of 0.05 have the same similarity and difference. Beside those,
+    this tells them apart: P(both positive | same) = σ(g(x) + g(x')), for the logistic loss.
+    """
+
+    name, plural = "common", "common classes"
+    singular = "common class"
+    columns = (Column("both", 0, 1, {"positive": 1, "negative": 0}),)
+    settles = frozenset({"side"})
+    partial_risks = (
+        {
+            "positive": (0.0, 0.5, 0.0),
+            "positive_prime": (0.0, 0.5, 0.0),
+            "negative": (0.5, -0.5, 0.0),
+            "negative_prime": (0.5, -0.5, 0.0),
+            "log_same": (0.5, 0.0, 0.0),
+        },
+    )
+
+    def complete(self, p: Floats, q: Floats, u: Floats, v: Floats) -> tuple[Floats, Floats]:
+        """The model's posteriors, moved by the slope of the likelihood; within [0, 1]."""
+        gap = u - self._positive(p, q)
+        return np.clip(p + gap, 0, 1), np.clip(q + gap, 0, 1)
+
+    def divergence(self, p: Floats, q: Floats, u: Floats, v: Floats) -> Floats:
+        """−log P of the class, if both are of one."""
+        return -np.log(logarithm_guard(abs(1 - u - self._positive(p, q))))
+
+    def simulate(self, r: Floats, q: Floats, rng: np.random.Generator) -> Floats:
+        """A class drawn from the posteriors of a pair of one class."""
+        return without_v((uniform(rng, len(r)) < self._positive(r, q)).astype(np.float64))
+
+    def _positive(self, p: Floats, q: Floats) -> Floats:
+        both = p * q
+        return both / np.maximum(both + (1 - p) * (1 - q), TINY)
+
+
+def _drawn_order(r: Floats, q: Floats, rng: np.random.Generator) -> Floats:
+    """Y' − y of classes drawn from the posteriors."""
+    return 1.0 * (uniform(rng, len(r)) < q) - 1.0 * (uniform(rng, len(r)) < r)
