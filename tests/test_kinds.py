@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from scipy.optimize import minimize
+from scipy.special import expit, logit
 from torch import Tensor
 
 from pairlearn import Judgements, make_risk
@@ -23,6 +25,7 @@ from pairlearn.models import make_model
 from pairlearn.randomness import permutation, stream
 from pairlearn.risks import RISKS, PairLikelihood, Risk, base
 from pairlearn.risks.base import TERMS, pair_terms
+from pairlearn.simulation import simulate
 from pairlearn.training import Learner, Objective, Recipe
 from pairlearn.training.loop import run_epochs
 from pairlearn.training.ranks import ALONE
@@ -230,6 +233,49 @@ def test_posteriors_given_a_statement_are_the_slope_of_what_it_costs(name: str) 
         )
         wanted = (p[end] - (up - down) / (2 * h)).clip(0, 1)
         assert posterior == pytest.approx(wanted, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("process", "name", "mean"),
+    [("coin", "choice", 0.24), ("coin", "preference", 0.17),
+     ("likelier", "preference", 0.22), ("likelier", "choice", 0.32)],
+)  # fmt: skip
+def test_how_people_choose_decides_what_a_choice_means(
+    process: str, name: str, mean: float
+) -> None:
+    """The figures of docs/guides/statements.md: half of the pairs have numbers, half a choice."""
+    r = np.array([0.01, 0.02, 0.04, 0.09, 0.09, 0.17, 0.22, 0.28, 0.36, 0.39, 0.49, 0.71])
+    first, second = (x.ravel() for x in np.indices((12, 12)))
+    p, q = r[first], r[second]
+    up, down = q * (1 - p), p * (1 - q)
+    chance = up + (1 - up - down) / 2 if process == "coin" else (np.sign(q - p) + 1) / 2
+
+    def cost(z: Any) -> float:
+        left, right = expit(z[first]), expit(z[second])
+        kinds = kind("both"), kind(name)
+        numbers = kinds[0].divergence(left, right, 1 - up - down, up - down)
+        named, other = (kinds[1].divergence(left, right, side + 0 * left, left) for side in (1, -1))
+        return float(np.mean(numbers + chance * named + (1 - chance) * other))
+
+    fitted = expit(minimize(cost, logit(r) / 2 - 0.5, options={"maxiter": 500}).x)
+    assert fitted.mean() == pytest.approx(mean, abs=0.006)
+    if (process, name) == ("coin", "choice"):
+        assert fitted == pytest.approx(r, abs=0.01)
+
+
+def test_the_class_of_both_tells_similar_pairs_apart() -> None:
+    """Similarities leave the classes exchanged or not; who says "both positive" settles it."""
+    made = simulate("gaussians", pairs=150, overlap=0.1, seed=3)
+    rng = np.random.default_rng(0)
+    columns = {"similarity": made.pairs.similarity, "both": np.full(150, np.nan)}
+    r = made.posterior[made.pairs.ends]
+    columns["both"][:60] = kind("common").simulate(*r[:60].T, rng)[:, 0]
+    for flipped in (False, True):
+        said = columns | {"both": 1 - columns["both"] if flipped else columns["both"]}
+        model = PairClassifier(model="linear", epochs=40, random_state=0)
+        model.fit(made.items.features, Judgements.from_columns(made.pairs.ends, said))
+        right = np.mean((model.predict(made.items.features) > 0) == made.positive)
+        assert right < 0.2 if flipped else right > 0.8
 
 
 def test_batches_average_to_the_whole_table_whatever_kinds_fall_into_them() -> None:

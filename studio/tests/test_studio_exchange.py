@@ -51,6 +51,17 @@ def test_one_row_a_judgement(tmp_path: Path) -> None:
     np.testing.assert_array_equal(table.difference, [0.1, np.nan, -0.5, 0.8, np.nan])
 
 
+def test_both_positive_and_both_negative_go_out_apart(tmp_path: Path) -> None:
+    levels = ("both positive", "both negative", "alike")
+    answers = [row("ann", 1 + k, 0.9, 0.0, level=level) for k, level in enumerate(levels)]
+    exported = export_table(answers)
+    exported.write(tmp_path / "pairs.csv")
+    table = read_pairs(tmp_path / "pairs.csv")
+    assert table == exported.table
+    assert table[table.of("common")].u.tolist() == [1, 0]
+    assert table.similarity[~np.isnan(table.similarity)].tolist() == [0.9] * 3
+
+
 def test_nothing_to_export() -> None:
     with pytest.raises(ValueError, match="all 1 answers are “can't say”"):
         export_table([ROWS[4]])

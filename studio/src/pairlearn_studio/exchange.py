@@ -214,14 +214,13 @@ def _import(changes: Changes, rows: Sequence[Statement]) -> ImportCount:
 
 
 def _reversed(row: Statement) -> Answer:
-    """The judgement with left and right exchanged: c and the preference change sign."""
+    """The judgement with left and right exchanged: c and what names a side change sign."""
     answer, others = row.answer, dict(row.answer.others)
-    if others.keys() - {"preference"}:
+    if others.keys() - {"preference", "choice", "both"}:
         raise StoreError(
             f"{row.place}: the project has the pair ({row.right!r}, {row.left!r}), and only "
             "similarities, differences and preferences can be turned: exchange the two items"
         )
     difference = None if answer.difference is None else 0.0 - answer.difference
-    return replace(
-        answer, difference=difference, others={name: -value for name, value in others.items()}
-    )
+    turned = {name: value if name == "both" else -value for name, value in others.items()}
+    return replace(answer, difference=difference, others=turned)

@@ -39,7 +39,7 @@ LEVELS: Levels = {
 """(Similarity, difference) of each answer in words, in the order of their keys, 1 to 9 and 0.
 
 "Can't tell which" has two posteriors of ½; "both positive" and "both negative" have 0.95 and 0.05:
-the same similarity and difference, so the level is stored and exported beside them."""
+the same similarity and difference, so the class of both is a statement of its own beside them."""
 
 WHETHER_SAME: Levels = {
     "different surely": (0.05, None),
@@ -141,13 +141,13 @@ def nearly_agree(first: Sequence[float | None], second: Sequence[float | None]) 
     )
 
 
-OPPOSITE = {"both positive", "both negative"}
-"""Answers that have the same numbers and contradict each other."""
+OPPOSITE = {"both positive": {"both": 1.0}, "both negative": {"both": 0.0}}
+"""Answers that have the same numbers and contradict each other, and what tells them apart."""
 
 
 def answers_agree(first: Answer, second: Answer) -> bool:
     """Whether two answers to a pair are at most one degree apart and do not contradict."""
-    opposite = {first.level, second.level} == OPPOSITE
+    opposite = {first.level, second.level} == OPPOSITE.keys()
     return not opposite and nearly_agree(first.numbers, second.numbers)
 
 
@@ -272,10 +272,9 @@ class Answer:
     classes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        for name, value, low in (
-            ("similarity", self.similarity, 0),
-            ("difference", self.difference, -1),
-        ):
+        object.__setattr__(self, "others", {**self.others, **OPPOSITE.get(self.level, {})})
+        ranges = (("similarity", 0), ("difference", -1))
+        for (name, low), value in zip(ranges, self.numbers, strict=True):
             # The comparison also refuses NaN.
             if value is not None and not low <= value <= 1:
                 raise StoreError(f"{name} is {value:g}, outside [{low}, 1]")

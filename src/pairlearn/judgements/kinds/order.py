@@ -2,14 +2,11 @@
 
 How people choose decides what a choice means:
 
-    preference   they confirm an order, or name a side where they need not: it rules out one joint
-                 class, P(not +,−) for "right"
-    choice       they have to choose, and toss a coin where both are of one class: for "right"
-                 P(−,+) + P(same)/2 = (1 + p' − p)/2
+    choice       they have to choose, and toss a coin where both are of one class: the likelihood of
+                 "right" is P(−,+) + P(same)/2 = (1 + p' − p)/2
+    preference   they name the likelier item, which gives a ranking, and not how far apart items
+                 are: "right" rules out one joint class, P(not +,−), and the prior says the rest
     comparison   they may say that neither is more positive
-
-Who always names the likelier item gives a ranking, which says nothing about how far apart two items
-are: give the class prior as well.
 """
 
 from __future__ import annotations
@@ -109,9 +106,8 @@ class Preference(Comparison):
         return -np.log(logarithm_guard(1 - ruled_out))
 
     def simulate(self, r: Floats, q: Floats, rng: np.random.Generator) -> Floats:
-        """One of both orders, if the classes do not contradict it; else nothing."""
-        asked = np.where(uniform(rng, len(r)) < 0.5, 1.0, -1.0)
-        return without_v(np.where(_drawn_order(r, q, rng) == -asked, np.nan, asked))
+        """The item with the larger posterior."""
+        return without_v(np.where(q > r, 1.0, -1.0))
 
 
 class Choice(Preference):
@@ -147,8 +143,9 @@ class Choice(Preference):
 
     def simulate(self, r: Floats, q: Floats, rng: np.random.Generator) -> Floats:
         """The positive one of two drawn classes; of equal ones, either."""
-        order, coin = _drawn_order(r, q, rng), np.where(uniform(rng, len(r)) < 0.5, 1.0, -1.0)
-        return without_v(np.where(order == 0, coin, order))
+        left, right = uniform(rng, len(r)) < r, uniform(rng, len(r)) < q
+        named = np.where(left == right, uniform(rng, len(r)) < 0.5, right)
+        return without_v(np.where(named, 1.0, -1.0))
 
 
 class Common(Kind):
@@ -188,8 +185,3 @@ class Common(Kind):
     def _positive(self, p: Floats, q: Floats) -> Floats:
         both = p * q
         return both / np.maximum(both + (1 - p) * (1 - q), TINY)
-
-
-def _drawn_order(r: Floats, q: Floats, rng: np.random.Generator) -> Floats:
-    """Y' − y of classes drawn from the posteriors."""
-    return 1.0 * (uniform(rng, len(r)) < q) - 1.0 * (uniform(rng, len(r)) < r)
