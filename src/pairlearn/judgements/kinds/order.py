@@ -110,7 +110,7 @@ class Preference(Comparison):
         return without_v(np.where(q > r, 1.0, -1.0))
 
 
-class Choice(Preference):
+class Choice(Comparison):
     """The item of a pair that was named by somebody who had to choose: u = −1 left, u = +1 right.
 
     Two items of one class are a coin's toss, so that P(right) = (1 + p' − p)/2.
@@ -120,15 +120,10 @@ class Choice(Preference):
     singular = "forced choice"
     columns = (Column("choice", -1, 1, {"left": -1, "right": 1}),)
     means = ("preference",)
-    partial_risks = ()
 
     def fixes(self, prior_known: bool) -> frozenset[str]:
         """As a difference: the side and the scale, and with a prior the level."""
         return frozenset({"level", "side"} if prior_known else {"side", "scale"})
-
-    def completes(self, risk: Risk) -> bool:
-        """Always."""
-        return True
 
     def complete(self, p: Any, q: Any, u: Any, v: Any) -> tuple[Any, Any]:
         """Posteriors given the choice."""

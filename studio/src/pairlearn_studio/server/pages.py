@@ -293,7 +293,9 @@ def disputes(answers: Sequence[StoredAnswer]) -> list[list[StoredAnswer]]:
 
     def spread(group: Sequence[StoredAnswer]) -> float:
         numbers = np.array([answer.numbers for answer in group], np.float64)  # None becomes NaN
-        return float(np.nansum(np.ptp(numbers, 0))) + ({one.level for one in group} >= OPPOSITE)
+        return float(np.nansum(np.ptp(numbers, 0))) + (
+            {one.level for one in group} >= OPPOSITE.keys()
+        )
 
     disputed = [
         group
