@@ -394,3 +394,32 @@ def test_the_walk_is_short():
 @pytest.mark.parametrize("name", NAMES)
 def test_every_name_is_there(name):
     pkgutil.resolve_name(f"pairlearn.{name.removeprefix('pairlearn.')}")
+
+
+ACCURACIES = re.compile(r"\b0\.[5-9]\d\d(?: to [01]|(?<=between 0....) and [01]| \(0)\.\d{3}\b")
+CONDITION = re.compile(
+    r"assum|calibrated|given what they know|whatever the (?:answers|annotators)", re.IGNORECASE
+)
+
+
+def without_condition(text: str) -> list[str]:
+    """Sections with an interval of an accuracy, and no word about its condition."""
+    found = []
+    for section in re.split(r"^#{1,3} ", text, flags=re.MULTILINE):
+        blocks = re.split(r"^```|\n\n", section, flags=re.MULTILINE)
+        shown = any(
+            ACCURACIES.search(block) and re.search(r"\baccuracy\b|right for", block)
+            for block in blocks
+        )
+        if shown and not CONDITION.search(section):
+            found.append(section.partition("\n")[0])
+    return found
+
+
+def test_every_interval_has_its_condition_beside_it():
+    pages = [ROOT / "README.md", *DOCS.rglob("*.md")]
+    assert sum(bool(ACCURACIES.search(page.read_text("utf-8"))) for page in pages) > 5
+    for page in pages:
+        assert not without_condition(page.read_text("utf-8")), page
+    assert without_condition("# It\n\nThe accuracy is 0.930 (0.900 to 0.950).") == ["It"]
+    assert not without_condition("# It\n\naccuracy 0.930 to 0.950\n\nIt assumes calibration.")

@@ -53,7 +53,8 @@ def test_one_row_a_judgement(tmp_path: Path) -> None:
 
 def test_both_positive_and_both_negative_go_out_apart(tmp_path: Path) -> None:
     levels = ("both positive", "both negative", "alike")
-    answers = [row("ann", 1 + k, 0.9, 0.0, level=level) for k, level in enumerate(levels)]
+    given = [Answer(0.9, 0.0, level=level) for level in levels]
+    answers = [row("ann", k, 0.9, 0.0, others=a.others, level=a.level) for k, a in enumerate(given)]
     exported = export_table(answers)
     exported.write(tmp_path / "pairs.csv")
     table = read_pairs(tmp_path / "pairs.csv")
