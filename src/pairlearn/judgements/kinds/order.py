@@ -111,7 +111,7 @@ class Preference(Comparison):
 
 
 class Choice(Comparison):
-    """The item of a pair that was named by somebody who had to choose: u = −1 left, u = +1 right.
+    """The item that people named who had to choose: u = −1 the left, u = +1 the right one.
 
     Two items of one class are a coin's toss, so that P(right) = (1 + p' − p)/2.
     """
