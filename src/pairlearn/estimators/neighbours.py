@@ -30,12 +30,15 @@ if TYPE_CHECKING:
     from pairlearn.estimators.learning import Training
 
 FOLDS = 4
+"""Parts of the statements: each model sees three quarters of them."""
 NEIGHBOURS = 5
+"""Neighbours of an item, as in scikit-learn's classifiers of neighbours."""
 KEPT = (0.05, 0.2, 0.5)
 """Shares of its own posterior that an item keeps in each round; the best one is chosen."""
 SHARPER = (0.25, 0.5, 1.0, 2.0)
 """Factors of the log-odds at which posteriors are compared: propagated ones are less confident."""
 ROUNDS = 100
+"""Rounds of propagation: an item keeps 5% of its own in each, so that 0.6% of the start is left."""
 WEIGHT = 4.0
 """Weight of all unjudged items, in units of all statements."""
 LEAST, MOST = 30, 1000

@@ -27,6 +27,7 @@ from pairlearn.randomness import permutation, stream
 SLACK = 1.05
 """A fold may hold this many times its share of the judgements when components are cut."""
 PASSES = 5
+"""Most passes over the items that even out the folds; they end before if nothing moves."""
 
 
 def hold_out_items(ends: Any, fraction: float, seed: int) -> tuple[Mask, Mask]:

@@ -44,6 +44,7 @@ RARE = 0.2
 differ by 0.2 in recall and by 0.01 in accuracy, at 40% hardly (``bench/speed/rare.txt``)."""
 LEADING = ("true_positive_rate", "precision", "roc_auc")
 FEW_PAIRS = 30
+"""Independent pairs below which normal intervals are rough, by the usual rule of thumb."""
 SURE = 1e-6
 """Distance of posteriors from 0 and 1, where log-odds are infinite."""
 EITHER_WAY = (

@@ -27,6 +27,7 @@ from pairlearn.io.cells import (
 )
 
 MOST_WORDS = 2000
+"""Words of a text with a feature each, the most frequent ones."""
 MOST_CELLS = 1 << 27
 """Words times items: large tables keep fewer words, so that their features fit in memory."""
 TOKEN = r"(?u)\b\w\w+\b"

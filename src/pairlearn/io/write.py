@@ -22,6 +22,7 @@ from pairlearn.io.sources import suffix_of
 from pairlearn.judgements import Judgements, kinds
 
 BATCH = 65536
+"""Rows written at once, which bounds the memory."""
 
 
 def write_pairs(table: Judgements, path: str | os.PathLike[str]) -> Path:
