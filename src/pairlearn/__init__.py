@@ -52,10 +52,10 @@ __all__ = [
     "register_risk",
 ]
 
+#: Modules with the names above, the fastest to import first.
 _HOMES = (
     "labels", "prior", "judgements.kinds", "risks", "judgements", "evaluation", "estimators"
 )  # fmt: skip
-"""Modules with the names above, the fastest to import first."""
 
 
 def __getattr__(name: str) -> Any:

@@ -25,17 +25,17 @@ Indices = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 Ids: TypeAlias = NDArray[np.int64] | NDArray[np.str_]
 
+#: Most characters of an id: numpy stores every row at the width of the longest.
 MAX_LENGTH = 256
-"""Most characters of an id: numpy stores every row at the width of the longest."""
 
+#: Words that stand for an empty cell, in any case.
 MISSING_WORDS = {"nan", "na", "n/a", "null", "none", "-", "?"}
-"""Words that stand for an empty cell, in any case."""
 
+#: Bad rows that one error lists: enough to see a pattern, and to fix a file in few runs.
 LISTED = 10
-"""Bad rows that one error lists: enough to see a pattern, and to fix a file in few runs."""
 
+#: Characters that not every format can hold, and halves of characters.
 _CONTROL = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
-"""Characters that not every format can hold, and halves of characters."""
 
 
 class TableError(ValueError):

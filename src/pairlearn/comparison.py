@@ -26,9 +26,9 @@ from pairlearn.judgements import Judgements
 __all__ = ["Comparison", "MethodResult", "compare", "default_candidates"]
 
 MODELS = ("linear", "mlp-bn", "boosting")
+#: Held-out judgements below which the intervals are rough: at an accuracy of 0.9 the standard error
+#: of 100 independent answers is 0.03, more than models usually differ by.
 FEW = 100
-"""Held-out judgements below which the intervals are rough: at an accuracy of 0.9 the standard
-error of 100 independent answers is 0.03, more than models usually differ by."""
 
 
 def default_candidates(

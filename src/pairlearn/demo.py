@@ -20,12 +20,12 @@ from pairlearn.style import BLUE, GREEN, ORANGE
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+#: An uneven one, so that the classes can be told apart.
 PRIOR = 0.3
-"""An uneven one, so that the classes can be told apart."""
+#: With fewer the interval shows little; with more the demo takes longer than a minute.
 TRAINING_PAIRS, HELD_OUT_PAIRS = 400, 125
-"""With fewer the interval shows little; with more the demo takes longer than a minute."""
+#: Enough for the accuracies to settle.
 EPOCHS = 100
-"""Enough for the accuracies to settle."""
 METHODS = ("sconf-abs", "confdiff-abs", "convex-0.5-abs", "sconfconfdiff-abs", "likelihood-abs")
 
 

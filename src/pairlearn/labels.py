@@ -26,8 +26,8 @@ from pairlearn.columns import first_rows, is_tensor
 
 __all__ = ["PairLabels"]
 
+#: Tolerance of the feasibility test: exact labels with r + r' = 1 lie on the edge.
 TOLERANCE = 1e-6
-"""Tolerance of the feasibility test: exact labels with r + r' = 1 lie on the edge."""
 
 
 class PairLabels:

@@ -177,15 +177,15 @@ class ResNet8(ResNet):
         return super().forward(x.reshape(-1, self.stem.in_channels, 32, 32) if rows else x)
 
 
+#: Models for images by name.
 CONVOLUTIONAL = {"resnet34": ResNet34, "resnet32": ResNet32, "resnet8": ResNet8}
-"""Models for images by name."""
+#: Fully connected models by name: widths of the hidden layers, and where batch norm is.
 PERCEPTRONS: dict[str, tuple[Sequence[int], Norm]] = {
     "mlp": ((300, 300, 300), "input"),
     "mlp-bn": ((300, 300, 300), "all"),
     "mlp-small": ((100, 100), "input"),
     "linear": ((), "input"),
 }
-"""Fully connected models by name: widths of the hidden layers, and where batch norm is."""
 _BUILT_IN = frozenset({*PERCEPTRONS, *CONVOLUTIONAL})
 
 

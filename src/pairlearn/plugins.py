@@ -12,8 +12,8 @@ from pathlib import Path
 
 __all__ = ["load_plugin", "load_plugins"]
 
+#: Holds the files that were loaded, so that worker processes load them as well.
 _VARIABLE = "PAIRLEARN_PLUGINS"
-"""Holds the files that were loaded, so that worker processes load them as well."""
 
 
 def load_plugin(path: str | os.PathLike[str]) -> None:

@@ -10,10 +10,10 @@ from contextvars import ContextVar
 __all__ = ["Progress", "Update", "bar", "hidden_bars", "shows_bars", "training_bar"]
 
 
+#: Called after each epoch with the number of epochs planned and the epoch's history.
 Progress = Callable[[int, dict[str, float]], None]
-"""Called after each epoch with the number of epochs planned and the epoch's history."""
+#: Called with the work done, and optionally the total and the text beside the bar.
 Update = Callable[..., None]
-"""Called with the work done, and optionally the total and the text beside the bar."""
 _HIDDEN = ContextVar("_HIDDEN", default=False)
 
 

@@ -33,14 +33,14 @@ from pairlearn.randomness import normal, permutation, stream, uniform
 __all__ = ["Distribution", "Simulation", "simulate"]
 
 Distribution = Literal["gaussians", "moons", "digits", "breast-cancer"]
+#: Default error of the best classifier at a balanced prior.
 OVERLAP = 0.05
-"""Default error of the best classifier at a balanced prior."""
 LARGEST_OVERLAP = {"gaussians": 0.45, "moons": 0.3}
+#: Least and largest spread σ_j of an annotator's log-odds, if there are several: the posterior of
+#: an uncertain item, r(1 − r) ≤ ¼, moves by 0.025 to 0.075, so that people agree to about a tenth.
 SPREAD = 0.1, 0.3
-"""Least and largest spread σ_j of an annotator's log-odds, if there are several: the posterior of
-an uncertain item, r(1 − r) ≤ ¼, moves by 0.025 to 0.075, so that people agree to about a tenth."""
+#: C of the regressions, chosen by the cross-validated log loss for calibration.
 _INVERSE_PENALTY = {"digits": 0.1, "breast-cancer": 1.0}
-"""C of the regressions, chosen by the cross-validated log loss for calibration."""
 
 
 @dataclass(frozen=True)

@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 Dash = Literal["solid", "dashed", "dotted"]
 
 BLUE, ORANGE, GREEN = "#0072B2", "#D55E00", "#009E73"
+#: Okabe and Ito's colours, for everything but methods; grey for annotations.
 PURPLE, YELLOW, GREY = "#CC79A7", "#E69F00", "#666666"
-"""Okabe and Ito's colours, for everything but methods; grey for annotations."""
 
+#: The background of figures for readers who prefer a dark page; otherwise it is white.
 DARK_PAGE = "#1c1f25"
-"""The background of figures for readers who prefer a dark page; otherwise it is white."""
 
+#: The meaning of bars and bands in the figures of experiments.
 SPREAD = "± one standard deviation over seeds"
-"""The meaning of bars and bands in the figures of experiments."""
 
 _FAMILIES: dict[str, tuple[str, str, str]] = {  # colour, colour on a dark page, marker
     "sconfconfdiff": ("#1c74b3", "#468bc0", "o"),
@@ -41,8 +41,8 @@ _FAMILIES: dict[str, tuple[str, str, str]] = {  # colour, colour on a dark page,
     "supervised": ("#232222", "#f7f6f6", "X"),
     "annotator": ("#828a96", "#88939d", "*"),
 }
+#: The families with their own colour.
 FAMILIES = tuple(_FAMILIES)
-"""The families with their own colour."""
 
 _OTHER = (GREY, "#a7afbc", "x")
 _CORRECTIONS: dict[str, tuple[Dash, float]] = {
@@ -53,6 +53,7 @@ _CORRECTIONS: dict[str, tuple[Dash, float]] = {
 }
 _UNCORRECTED = ("supervised", "annotator")
 
+#: Matplotlib settings for drawing and saving every figure.
 STYLE: Any = {  # the type of the keys differs between versions of matplotlib
     "font.size": 8,
     "axes.titlesize": 9,
@@ -67,7 +68,6 @@ STYLE: Any = {  # the type of the keys differs between versions of matplotlib
     "svg.hashsalt": "pairlearn",  # otherwise every run writes other ids
     "svg.fonttype": "none",
 }
-"""Matplotlib settings for drawing and saving every figure."""
 
 
 @dataclass(frozen=True)

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from pairlearn_bench.tables import TABLES as TABLES
     from pairlearn_bench.tables import to_markdown as to_markdown
 
+#: Modules with the names above, imported when one is used: `--help` needs none of them.
 _HOMES = ("runs", "grids", "cells", "store", "reproduction", "headline", "tables")
-"""Modules with the names above, imported when one is used: `--help` needs none of them."""
 
 
 def __getattr__(name: str) -> Any:

@@ -35,8 +35,8 @@ from pairlearn_bench.statements import LIKELIHOODS, make_statements, positive_sh
 Result = tuple[Run, dict[str, float]]
 AnnotatorKey = tuple[int, float | None]  # seed, and class prior if not the natural one
 Posteriors = dict[AnnotatorKey, NDArray[np.floating[Any]]]
+#: Residual networks that train together on a GPU: a ResNet-34 alone is bound by arithmetic.
 RESNETS = {"resnet34": 1, "resnet32": 20, "resnet8": 20}
-"""Residual networks that train together on a GPU: a ResNet-34 alone is bound by arithmetic."""
 PlannedFleet = list[list[Run]]  # groups of runs on the same pairs
 
 

@@ -18,14 +18,14 @@ from typing import Any, ClassVar
 from pairlearn_bench.data import SPECS
 from pairlearn_bench.runs import Method, Record, Run, grouped, method_order
 
+#: How the test set is reduced to the class prior: as in the paper, or stratified.
 TEST_SUBSETS = ("paper", "stratified")
-"""How the test set is reduced to the class prior: as in the paper, or stratified."""
 
+#: Number of seeds behind every published mean.
 PUBLISHED_SEEDS = 5
-"""Number of seeds behind every published mean."""
 
+#: Label noises whose published numbers repeat those of a smaller one, for every data set.
 COPIES = {0.01: 0.0, 0.1: 0.05}
-"""Label noises whose published numbers repeat those of a smaller one, for every data set."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,11 +70,11 @@ def published_robustness() -> tuple[PublishedCell, ...]:
     return _published("robustness.csv")
 
 
+#: The published tables by the grid that reproduces them.
 PUBLISHED: dict[str, Callable[[], tuple[PublishedCell, ...]]] = {
     "accuracy": published_accuracy,
     "robustness": published_robustness,
 }
-"""The published tables by the grid that reproduces them."""
 
 
 def _rows(name: str) -> list[dict[str, str]]:

@@ -37,14 +37,14 @@ from pairlearn_bench.benchmark import Benchmark, Checkpoints, Posteriors, Result
 from pairlearn_bench.runs import Run
 from pairlearn_bench.simulated import EPOCHS
 
+#: Share of uniform questions among those that a model proposes, as `propose_sets` has it.
 SHARE_UNIFORM = 0.1
-"""Share of uniform questions among those that a model proposes, as `propose_sets` has it."""
+#: Rounds of proposed questions, the first of which are uniform.
 ROUNDS = 4
-"""Rounds of proposed questions, the first of which are uniform."""
+#: Share of the epochs that a quick model trains for.
 QUICK_SHARE = 0.3
-"""Share of the epochs that a quick model trains for."""
+#: Posteriors below which a class is left out of an item's soft label.
 NEGLIGIBLE = 1e-3
-"""Posteriors below which a class is left out of an item's soft label."""
 
 
 class ClassesBenchmark(Benchmark):

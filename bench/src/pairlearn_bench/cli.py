@@ -106,8 +106,8 @@ Stores = Annotated[
     option("File of finished runs, .jsonl or .parquet, or a folder; repeatable.", default="runs"),
 ]
 Results = Annotated[Path | None, option("Folder of published results, with runs/*.parquet.")]
+#: How often `run` says in a log, where it has no bar, how far it is.
 LOG_SECONDS = 60
-"""How often `run` says in a log, where it has no bar, how far it is."""
 
 
 @dataclass(frozen=True)

@@ -200,15 +200,15 @@ class Panel:
         return f"{self.title}, {self.within}"
 
 
+#: The plot of a data set at a class prior, by experiment.
 PLOTS: dict[str, Callable[[Sequence[Cell], Axes], Axes]] = {
     "accuracy": plot_accuracy,
     "gamma": plot_gamma,
     "limited": plot_limited,
 }
-"""The plot of a data set at a class prior, by experiment."""
 
+#: The experiments with figures; the siblings have only a table.
 DRAWN = (*PLOTS, "robustness")
-"""The experiments with figures; the siblings have only a table."""
 
 
 def panels(grid: str, cells: Sequence[Cell]) -> list[Panel]:

@@ -195,8 +195,8 @@ _GRIDS = (
     ),
 )
 
+#: The experiments by name.
 GRIDS: Mapping[str, Grid] = MappingProxyType({grid.name: grid for grid in _GRIDS})
-"""The experiments by name."""
 
 
 def get_grid(name: str) -> Grid:

@@ -44,11 +44,11 @@ from pairlearn_bench.statistics import (
 )
 
 AnyCell = TypeVar("AnyCell", Cell, PublishedCell)
+#: Our methods that are compared with the others, and the prefix of their counts.
 CHALLENGERS = {"likelihood-abs": "", "likelihood-guided": "guided-"}
-"""Our methods that are compared with the others, and the prefix of their counts."""
 
+#: Answers about single items that those about a proposed class are compared with.
 CLASSES_RIVALS = ("classes-label", "classes-labels", "classes-confidences")
-"""Answers about single items that those about a proposed class are compared with."""
 
 
 @dataclass(frozen=True)

@@ -20,12 +20,12 @@ from pairlearn_bench.runs import StoreError, grouped, is_number
 from pairlearn_bench.statistics import paired, verdicts
 from pairlearn_bench.tables import aligned
 
+#: SHA-256 of the content of the tasks in bench/results/tasks.parquet.
 DIGEST = "f9d711c25e32b5c557b3bc639371c114c4db64e568aa38fa9307f4bfc1eb0f4f"
-"""SHA-256 of the content of the tasks in bench/results/tasks.parquet."""
 KEY = ("dataset", "prior", "seed")
 COLUMNS = (*KEY, "left", "right", "posterior", "posterior_right", "similarity", "difference")
+#: The accuracy of each task.
 Scores = dict[tuple[str, float, int], float]
-"""The accuracy of each task."""
 
 
 def content_digest(table: Any) -> str:

@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
 __all__ = ["BenchReport", "build_report", "cells_page"]
 
+#: Differences, as shown, from which on a cell has the first, second and third tint.
 STEPS = (0.002, 0.006, 0.015)
-"""Differences, as shown, from which on a cell has the first, second and third tint."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +70,7 @@ TITLES = {
     "siblings": "Other statements about the same items",
     "classes": "All classes of the data",
 }
+#: Explanation of the figures and tables of an experiment.
 EXPLAINED = {
     "accuracy": f"""Each method on each data set and class prior. The dashed line is supervised
 training on the true classes of the same pairs, the star the annotator who judged them. Bars are
@@ -86,7 +87,6 @@ counted.""",
     "classes": """What answers about the data's own classes teach, beside labels from the same
 annotator.""",
 }
-"""Explanation of the figures and tables of an experiment."""
 
 _PARAMETERS: dict[str, dict[str, Callable[[Cell], Any]]] = {
     "accuracy": {},

@@ -21,17 +21,17 @@ from pairlearn_bench.cells import (
 from pairlearn_bench.runs import PUBLISHED_IMAGES
 from pairlearn_bench.tables import aligned
 
+#: The cells that are counted apart: steady methods, others, and those that test hardly anything.
 GROUPS = {
     "reproduced": "ABS and supervised",
     "uncorrected": "unbiased and ReLU",
     "wide": "published spread above 0.05",
 }
-"""The cells that are counted apart: steady methods, others, and those that test hardly anything."""
+#: A published standard deviation above which agreement says little: the standard error of such a
+#: mean of five seeds is above 0.022, more than lies between most methods.
 WIDE = 0.05
-"""A published standard deviation above which agreement says little: the standard error of such a
-mean of five seeds is above 0.022, more than lies between most methods."""
+#: Data sets whose published numbers were measured on scrambled images.
 ON_OTHER_IMAGES = ("cifar10",)
-"""Data sets whose published numbers were measured on scrambled images."""
 ROUNDING = 1e-9  # of sums of decimal fractions
 
 

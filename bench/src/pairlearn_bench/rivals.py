@@ -31,8 +31,8 @@ from pairlearn.judgements import Judgements
 from pairlearn.judgements.kinds import Column, Kind, code, register_kind
 from pairlearn.risks import Risk
 
+#: The statements that each reads, a key of `STATEMENTS`.
 RIVALS = {"mcl": "same", "glws-similarity": "scored", "glws-difference": "directed"}
-"""The statements that each reads, a key of `STATEMENTS`."""
 
 
 class Scored(Kind):

@@ -25,6 +25,7 @@ from pairlearn_bench.statements import LIKELIHOODS, SIDELESS
 CORRECTIONS = ("none", "relu", "abs")
 GUIDED = "likelihood-guided"
 PUBLISHED_IMAGES = "published images"
+#: Methods for a data set's own classes, and their titles.
 CLASSES = {
     "classes-true": "2n true classes",
     "classes-labels": "2n drawn labels",
@@ -39,9 +40,8 @@ CLASSES = {
     "classes-same": "same alone, soft",
     "classes-same-hard": "same alone, hard (MCL)",
 }
-"""Methods for a data set's own classes, and their titles."""
+#: Methods that learn from answers about single items.
 OF_ITEMS = ("supervised", *list(CLASSES)[:4])
-"""Methods that learn from answers about single items."""
 VARIANTS = (GUIDED, *LIKELIHOODS, *RIVALS, *CLASSES)
 
 _CORRECTION_TITLES = {
@@ -168,6 +168,7 @@ def is_defined(method: str, prior: float | None) -> bool:
 PAPER_RISKS = ("sconf", "confdiff", "convex", "sconfconfdiff")
 _TABULATED = (*PAPER_RISKS, "nonnegative", "likelihood", "supervised")
 SCONFCONFDIFF = tuple(f"sconfconfdiff-{correction}" for correction in CORRECTIONS)
+#: The rows of the accuracy tables; any further risk of soft judgements is there with ABS.
 METHODS: tuple[str, ...] = (
     *SCONFCONFDIFF,
     *(convex_method(gamma, c) for c in CORRECTIONS for gamma in (0, 0.2, 0.5, 0.8, 1)),
@@ -175,7 +176,6 @@ METHODS: tuple[str, ...] = (
     *(f"{name}-abs" for name, r in RISKS.items() if name not in _TABULATED and not r.kinds),
     "supervised",
 )
-"""The rows of the accuracy tables; any further risk of soft judgements is there with ABS."""
 
 _ORDER = {name: number for number, name in enumerate((*METHODS, *CLASSES))}
 
@@ -196,6 +196,7 @@ _TEXT: _Rule = (str, str.isprintable, "printable text")
 _COUNT: _Rule = (int, lambda value: value >= 1, "a whole number of 1 or more")
 _POSITIVE: _Rule = (float, lambda value: value > 0, "a positive number")
 _AMOUNT: _Rule = (float, lambda value: value >= 0, "a number of 0 or more")
+#: For each field of a run its type, the condition on its value, and both in words.
 _RULES: dict[str, _Rule] = {
     **dict.fromkeys(("dataset", "method"), _TEXT),
     "model": (
@@ -211,7 +212,6 @@ _RULES: dict[str, _Rule] = {
     **dict.fromkeys(("label_noise", "weight_decay"), _AMOUNT),
     **{k: (str, names.__contains__, f"one of {', '.join(names)}") for k, names in _CHOICES.items()},
 }
-"""For each field of a run its type, the condition on its value, and both in words."""
 
 
 def check_field(field: str, value: Any, name: str | None = None) -> Any:
@@ -369,8 +369,8 @@ def grouped(items: Iterable[T], key: Callable[[T], Any]) -> dict[Any, list[T]]:
     return groups
 
 
+#: Names of the notes that a record may have.
 NOTES = ("seconds", "device", "precision", "version")
-"""Names of the notes that a record may have."""
 
 
 class StoreError(ValueError):

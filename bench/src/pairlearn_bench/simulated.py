@@ -26,8 +26,8 @@ from pairlearn_bench.fleet import Fleet, Group, Member
 
 __all__ = ["EPOCHS", "Annotator", "add_noise", "judge", "train_annotators"]
 
+#: Epochs that the paper trains its annotator for.
 EPOCHS = 10
-"""Epochs that the paper trains its annotator for."""
 
 
 @dataclass(frozen=True)

@@ -142,6 +142,7 @@ class Statement(NamedTuple):
     rows: Callable[[Items], Judgements]
 
 
+#: The questions by name.
 STATEMENTS = {
     "label": Statement("Which class is it?", partial(_simulated, "label")),
     "confidence": Statement("How likely is it positive?", partial(_simulated, "confidence")),
@@ -166,8 +167,8 @@ STATEMENTS = {
     "directed": Statement("How much more positive is one?", _directed),
     "mixed": Statement("A quarter each: soft pairs, alike or not, which one, labels", _mixed),
 }
-"""The questions by name."""
 
+#: The statements that each unbiased risk reads.
 READ_BY = {
     "sd": "same",
     "su": "similar",
@@ -177,26 +178,25 @@ READ_BY = {
     "uu": "group",
     "pconf": "certain",
 }
-"""The statements that each unbiased risk reads."""
+#: The part of soft pairs that each of the paper's methods reads.
 SOFT = {"sconfconfdiff": "soft", "sconf": "similarity", "confdiff": "difference"}
-"""The part of soft pairs that each of the paper's methods reads."""
 
 _NO_LIKELIHOOD = ("positive", "similar", "certain", "scored", "directed")
+#: The likelihood of each question, except those of which only the answer yes is kept, and GLWS.
 LIKELIHOODS = tuple(f"likelihood-{name}" for name in STATEMENTS if name not in _NO_LIKELIHOOD)
-"""The likelihood of each question, except those of which only the answer yes is kept, and GLWS."""
 
+#: Baselines with an answer about each item of the pairs, which are twice as many answers.
 OF_BOTH_ITEMS = ("likelihood-confidences", "likelihood-labels")
-"""Baselines with an answer about each item of the pairs, which are twice as many answers."""
 
+#: The methods of the grid: unbiased, with ABS where weights can be negative, nnPU as published.
 SIBLING_METHODS = (
     *(method for method in LIKELIHOODS if method not in OF_BOTH_ITEMS),
     *(f"{f}-{c}" for f in (*SOFT, *READ_BY) for c in ("none", "abs") if f != "pconf"),
     *("nnpu-relu", "nnpu-ascent", "pconf-none", *RIVALS),
 )
-"""The methods of the grid: unbiased, with ABS where weights can be negative, nnPU as published."""
 
+#: Methods that tell the classes apart only by a prior other than ½.
 SIDELESS = ("likelihood-similarity", "likelihood-same")
-"""Methods that tell the classes apart only by a prior other than ½."""
 
 
 def statements_of(method: str) -> str | None:

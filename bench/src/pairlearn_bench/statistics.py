@@ -11,8 +11,8 @@ from scipy import stats
 
 from pairlearn.columns import Floats
 
+#: Significance level of the tests, and one less the coverage of the intervals.
 LEVEL = 0.05
-"""Significance level of the tests, and one less the coverage of the intervals."""
 
 
 class Contrast(NamedTuple):

@@ -26,8 +26,8 @@ SUFFIXES = (".jsonl", ".parquet")
 _START = b'{"dataset": '  # of every line
 _RESULT = "accuracy_"
 _OF = [f"{who}{subset}" for who in ("", "annotator_") for subset in ("paper", "stratified")]
+#: The names of results; those that end in shifted are moved to the prior of the pairs.
 RESULTS = (*_OF, *(f"{name}_shifted" for name in _OF))
-"""The names of results; those that end in shifted are moved to the prior of the pairs."""
 
 
 class StoreLockedError(StoreError):

@@ -160,6 +160,7 @@ def _worth(method: str, sizes: Sequence[int], means: Mapping[tuple[str, int], fl
     return f"{np.exp(np.interp(mean, reached, np.log(sizes))) / middle:.2f}"
 
 
+#: The table of each grid.
 TABLES: dict[str, Callable[[Sequence[Cell]], Table]] = {
     "accuracy": accuracy_table,
     "gamma": gamma_table,
@@ -168,7 +169,6 @@ TABLES: dict[str, Callable[[Sequence[Cell]], Table]] = {
     "siblings": siblings_table,
     "classes": classes_table,
 }
-"""The table of each grid."""
 
 
 def _by_dataset(cell: Cell) -> tuple[Any, ...]:

@@ -12,31 +12,31 @@ from pairlearn.annotators.grid import HONEST, outcome_chances, outcome_of
 from pairlearn.columns import Floats, Indices, Mask
 from pairlearn.judgements.answer_scale import RANGES, scale_of
 
+#: A text, and the values of its names in braces.
 Phrase: TypeAlias = tuple[str, dict[str, Any]]
-"""A text, and the values of its names in braces."""
+#: Mean squared distances of honest s and c from the nearest cell of the grid.
 GRID = (0.0015, 0.003)
-"""Mean squared distances of honest s and c from the nearest cell of the grid."""
+#: Levels that answers of any value are rounded to, in half the steps that the grid resolves.
 STEPS = (tuple(np.linspace(0, 1, 51).tolist()), tuple(np.linspace(-1, 1, 51).tolist()))
-"""Levels that answers of any value are rounded to, in half the steps that the grid resolves."""
+#: Spreads of s and c to start from: about those of the honest answers themselves.
 START = (0.14, 0.24)
-"""Spreads of s and c to start from: about those of the honest answers themselves."""
+#: Candidate leans, in steps that the grid resolves: its own error, a standard deviation of 0.03,
+#: hides smaller ones than 0.05, and beyond 0.3 most answers would be clipped.
 LEANS = np.r_[-12:-1, 0, 2:13] / 40
-"""Candidate leans, in steps that the grid resolves: its own error, a standard deviation of 0.03,
-hides smaller ones than 0.05, and beyond 0.3 most answers would be clipped."""
+#: Candidate spreads, from none to that of answers which say nothing; a third apart, which is the
+#: error of a spread of ten answers.
 SPREADS = np.r_[0, np.geomspace(0.03, 0.5, 11)]
-"""Candidate spreads, from none to that of answers which say nothing; a third apart, which is the
-error of a spread of ten answers."""
 SAME = ("says “same” {lean} too much", "says “different” {lean} too much")
 RIGHT = ("favours the right one by {lean}", "favours the left one by {lean}")
 ALONE = "knows or believes {share} of what the others leave open"
+#: Guesses of an annotator who gives one answer to everything; 1 would leave no weight at all.
 NOTHING_ELSE = 0.999
-"""Guesses of an annotator who gives one answer to everything; 1 would leave no weight at all."""
+#: Share of guesses, and lean, that are reported if they are significant: none is in 108 honest
+#: crowds of `bench/speed/annotators.py --honest`.
 MANY_GUESSES, LEAN = 0.15, 0.05
-"""Share of guesses, and lean, that are reported if they are significant: none is in 108 honest
-crowds of `bench/speed/annotators.py --honest`."""
+#: Share of guesses from which on the answers say next to nothing about the pairs: a precision of
+#: 1/16 of that of honest ones (`Annotators.correct`).
 UNRELATED = 0.8
-"""Share of guesses from which on the answers say next to nothing about the pairs: a precision of
-1/16 of that of honest ones (`Annotators.correct`)."""
 
 
 @dataclass(frozen=True)

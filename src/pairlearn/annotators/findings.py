@@ -22,23 +22,24 @@ from pairlearn.io.cells import list_names
 from pairlearn.judgements import Judgements
 from pairlearn.judgements.answer_scale import scale_of
 
+#: Answers from which on habits, or relations of two people, are looked for: with fewer even a
+#: strong relation is not significant at `CLEAR`.
 SHARED = 20
-"""Answers from which on habits, or relations of two people, are looked for: with fewer even a
-strong relation is not significant at `CLEAR`."""
+#: Annotators, those with the most answers, who are compared with each other.
 MOST = 30
-"""Annotators, those with the most answers, who are compared with each other."""
+#: Standard errors from which on a relation is not taken for chance. With 30 people there are 435
+#: couples, of which 0.01 exceed it by chance.
 CLEAR = 4.0
-"""Standard errors from which on a relation is not taken for chance. With 30 people there are 435
-couples, of which 0.01 exceed it by chance."""
+#: Correlation that two people who judge by the same items exceed in all honest crowds of
+#: `bench/speed/annotators.py`.
 RELATED = 0.3
-"""Correlation that two people who judge by the same items exceed in all honest crowds of
-`bench/speed/annotators.py`."""
+#: Share of answers in the exact middle of both scales: honest ones on scales without levels hardly
+#: ever repeat a point.
 MIDDLE = 0.1
-"""Share of answers in the exact middle of both scales: honest ones on scales without levels hardly
-ever repeat a point."""
+#: Names that a sentence lists; more would not be read.
 NAMED = 5
-"""Names that a sentence lists; more would not be read."""
 
+#: All findings: their sentences by code.
 SENTENCES = {
     "constant-answers": (
         "{answers:,} answers{by} all have {said}, which says nothing about the pairs. Check "
@@ -65,9 +66,8 @@ SENTENCES = {
         "Look at some of these pairs yourself, or have other people judge them."
     ),
 }
-"""All findings: their sentences by code."""
+#: A code, the numbers of the annotators it is about, and the values that fill its sentence.
 Found: TypeAlias = Iterator[tuple[str, list[int], dict[str, Any]]]
-"""A code, the numbers of the annotators it is about, and the values that fill its sentence."""
 
 
 def findings(judged: Judgements, log_odds: Any = None) -> list[Finding]:

@@ -9,17 +9,17 @@ import numpy as np
 from pairlearn.columns import Floats, Indices
 
 _LOW = [0.003, 0.02, 0.05, 0.1, 0.17, 0.25, 0.33, 0.42]
+#: The grid of posteriors: about even steps of the standard deviation of a Bernoulli variable.
 POSTERIORS = np.array([*_LOW, 0.5, *(1 - r for r in reversed(_LOW))])
-"""The grid of posteriors: about even steps of the standard deviation of a Bernoulli variable."""
 SIZE = len(POSTERIORS)
+#: Indices of r and r' in the cells of the grid. Those with r + r' > 1 are left out: (r, r') and (1
+#: − r', 1 − r) have the same honest answer, so that they share a cell.
 LEFT, RIGHT = np.nonzero(np.add.outer(range(SIZE), range(SIZE)) < SIZE)
-"""Indices of r and r' in the cells of the grid. Those with r + r' > 1 are left out: (r, r') and
-(1 − r', 1 − r) have the same honest answer, so that they share a cell."""
 CELL = np.empty((SIZE, SIZE), np.int64)
 CELL[SIZE - 1 - RIGHT, SIZE - 1 - LEFT] = CELL[LEFT, RIGHT] = np.arange(len(LEFT))
 R, R_PRIME = POSTERIORS[LEFT], POSTERIORS[RIGHT]
+#: Honest answers (s, c) in all cells of the grid.
 HONEST = np.stack([R * R_PRIME + (1 - R) * (1 - R_PRIME), R_PRIME - R], axis=1)
-"""Honest answers (s, c) in all cells of the grid."""
 
 
 def cells(left: Floats, right: Floats) -> Floats:
@@ -38,8 +38,8 @@ def spread_out(means: Floats, concentration: float) -> Floats:
     return np.asarray(np.diff(below, prepend=0.0, append=1.0).clip(1e-9))
 
 
+#: Candidate shares of knowledge of one's own.
 SHARES = (0.0, 0.03, 0.06, 0.1, 0.15, 0.2, 0.3, 0.4, 0.6)
-"""Candidate shares of knowledge of one's own."""
 
 
 @cache

@@ -57,33 +57,33 @@ from pairlearn.io.cells import list_names
 from pairlearn.judgements import Judgements
 from pairlearn.judgements.answer_scale import RANGES, scale_of
 
+#: Questions that learning needs: with fewer a share of guesses is known to no better than ±0.2.
 LEAST = 20
-"""Questions that learning needs: with fewer a share of guesses is known to no better than ±0.2."""
+#: Answers from which on a person counts as one of several.
 ONE_OF_SEVERAL = 10
-"""Answers from which on a person counts as one of several."""
+#: Share of answers that no posteriors give from which on a single annotator is learnt: those of an
+#: ideal one have none, and those of one in fifty at random more. And the distance from the feasible
+#: region that counts as rounding by hand: two answers that are each off by 0.01.
 INFEASIBLE, SLACK = 0.02, 0.02
-"""Share of answers that no posteriors give from which on a single annotator is learnt: those of an
-ideal one have none, and those of one in fifty at random more. And the distance from the feasible
-region that counts as rounding by hand: two answers that are each off by 0.01."""
+#: Tenths of the log-odds, each with a distribution of posteriors of its own.
 BINS = 10
-"""Tenths of the log-odds, each with a distribution of posteriors of its own."""
+#: Most pairs that are learnt from: standard errors of 0.01 are enough for a correction.
 PAIRS = 1000
-"""Most pairs that are learnt from: standard errors of 0.01 are enough for a correction."""
+#: Pairs that are corrected at a time, which bounds the memory.
 BLOCK = 10_000
-"""Pairs that are corrected at a time, which bounds the memory."""
+#: Most steps of expectation maximisation, and growth of the mean log-likelihood of a pair at which
+#: to stop before: a change of 0.1 in that of 1,000 pairs.
 STEPS, GAIN = 60, 1e-4
-"""Most steps of expectation maximisation, and growth of the mean log-likelihood of a pair at which
-to stop before: a change of 0.1 in that of 1,000 pairs."""
+#: First steps without leans, unless log-odds are believed: until positives are known to be rare,
+#: that looks like a lean to "same" (`bench/speed/annotators.py`, "3% positives").
 UPRIGHT = 5
-"""First steps without leans, unless log-odds are believed: until positives are known to be
-rare, that looks like a lean to "same" (`bench/speed/annotators.py`, "3% positives")."""
+#: Steps between two looks at knowledge of one's own, which cost as much as these steps.
 PATIENCE = 3
-"""Steps between two looks at knowledge of one's own, which cost as much as these steps."""
+#: A distribution of posteriors to start from. Exchanged classes give the same answers, so that from
+#: a symmetric start both classes would stay equally frequent.
 ANYWHERE = (1 + (0.5 - POSTERIORS) / 2) / SIZE
-"""A distribution of posteriors to start from. Exchanged classes give the same answers, so that from
-a symmetric start both classes would stay equally frequent."""
+#: Of posteriors around believed log-odds, to start from: those of a decent model.
 CONCENTRATION = 6.0
-"""Of posteriors around believed log-odds, to start from: those of a decent model."""
 TINY = np.finfo(np.float64).tiny
 
 

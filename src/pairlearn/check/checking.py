@@ -16,23 +16,23 @@ from pairlearn.check.view import Majority, TableView
 from pairlearn.columns import check_share
 from pairlearn.judgements import Judgements
 
+#: Reasons why the implied share of positives may be wrong, and the findings that show them.
 CAVEATS = {
     "annotators lean, guess or contradict each other, and all similarities count": UNRELIABLE,
     "many answers are not feasible, and all similarities count": {"infeasible"},
     "the items of a pair were not drawn independently": {"dependent-ends"},
     "similarities of random pairs cannot average clearly below ½": {"too-unlike"},
 }
-"""Reasons why the implied share of positives may be wrong, and the findings that show them."""
 
 
+#: Findings about more than two classes.
 CLASSES = {"not-told-apart", "needs-priors"}
-"""Findings about more than two classes."""
+#: Findings that are looked for with more than two classes: others are about the one of two.
 OF_CLASSES = CLASSES | {
     "self-pair", "unknown-item", "constant-features", "out-of-range", "other-scale", "few-pairs",
     "not-measurable", *SENTENCES, "levels", "similar-names", "outlying-annotator",
     "leaning-annotator",
 }  # fmt: skip
-"""Findings that are looked for with more than two classes: others are about the one of two."""
 
 
 def check(

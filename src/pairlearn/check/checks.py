@@ -22,19 +22,19 @@ from pairlearn.judgements import kinds
 from pairlearn.judgements.identification import needs_priors, not_told_apart
 from pairlearn.labels import PairLabels
 
+#: Rows, ids or columns that a finding names.
 SHOWN = 5
-"""Rows, ids or columns that a finding names."""
+#: Answers to one question that differ by more contradict each other: one level of five points.
 DISAGREEMENT = 0.2
-"""Answers to one question that differ by more contradict each other: one level of five points."""
+#: Distance from the feasible region that rounding to ten levels does not explain.
 FAR = 0.1
-"""Distance from the feasible region that rounding to ten levels does not explain."""
+#: Share of the rows up to which a fault is one of single rows, and not of the table.
 RARE = 0.05
-"""Share of the rows up to which a fault is one of single rows, and not of the table."""
+#: How far mean |c| may be above its bound: noise of σ = ½ raises it by 3%.
 SLACK = 1.1
-"""How far mean |c| may be above its bound: noise of σ = ½ raises it by 3%."""
 
+#: All checks by code, in the order of their findings.
 CHECKS: dict[str, Check] = {}
-"""All checks by code, in the order of their findings."""
 
 
 class Check:

@@ -11,8 +11,8 @@ from pairlearn.evaluation.ranking import against_classes
 from pairlearn.finding import Finding
 from pairlearn.judgements import Judgements
 
+#: Findings that cast doubt on the similarities.
 UNRELIABLE = {"outlying-annotator", "leaning-annotator", "rival-annotators"}
-"""Findings that cast doubt on the similarities."""
 
 
 class AnnotatorCheck(Check):

@@ -31,12 +31,12 @@ from pairlearn.labels import PairLabels
 from pairlearn.randomness import stream
 
 Errors = Literal["symmetric", "misses", "alarms"]
+#: Whether the classifier errs on positives, or on what the annotator would call so; negatives.
 ERRORS = {"symmetric": (1, 1), "misses": (1, 0), "alarms": (0, 1)}
-"""Whether the classifier errs on positives, or on what the annotator would call so; negatives."""
+#: Pairs of the simulated table, whose half width has a standard error of about 1%.
 TABLE = 20_000
-"""Pairs of the simulated table, whose half width has a standard error of about 1%."""
+#: Never plan fewer: their intervals say little.
 LEAST_PAIRS = 30
-"""Never plan fewer: their intervals say little."""
 _PHI = NormalDist().cdf
 
 

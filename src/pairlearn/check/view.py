@@ -24,16 +24,16 @@ from pairlearn.prior import PriorEstimate, estimate_prior
 
 Majority = Literal["positive", "negative"]
 
+#: Answers below which nothing is concluded; `fit` warns of as few pairs to measure with.
 LEAST = 10
-"""Answers below which nothing is concluded; `fit` warns of as few pairs to measure with."""
+#: Standard errors of a clear effect: chance alone exceeds them in 1 of 30,000 tables. Small tables
+#: have heavier tails; the test of honest tables measures what is left.
 CLEAR = 4.0
-"""Standard errors of a clear effect: chance alone exceeds them in 1 of 30,000 tables. Small tables
-have heavier tails; the test of honest tables measures what is left."""
+#: Differences that nearly determine the similarity: s lies in [(1 − c²)/2, 1 − |c|], a strip of
+#: width (1 − |c|)²/2, at most 0.08 here.
 LARGE = 0.6
-"""Differences that nearly determine the similarity: s lies in [(1 − c²)/2, 1 − |c|], a strip of
-width (1 − |c|)²/2, at most 0.08 here."""
+#: Rows whose features are compared; a correlation of 0.03 is clear with so many.
 MOST_ROWS = 20_000
-"""Rows whose features are compared; a correlation of 0.03 is clear with so many."""
 
 
 class Infeasible(NamedTuple):

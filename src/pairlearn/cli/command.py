@@ -18,8 +18,8 @@ from typer.core import TyperCommand, TyperGroup
 
 from pairlearn.progress import hidden_bars
 
+#: Exit codes: that of typer for a wrong usage, and that of shells for Ctrl-C.
 REFUSED, INTERRUPTED = 2, 130
-"""Exit codes: that of typer for a wrong usage, and that of shells for Ctrl-C."""
 
 
 class CommandError(Exception):

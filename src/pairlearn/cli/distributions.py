@@ -11,11 +11,11 @@ from typer.core import TyperCommand
 from pairlearn.cli.command import Group
 
 GROUP = "pairlearn.commands"
+#: Our own, each with its help and what to install, in a clone, where it is missing.
 ELSEWHERE = {
     "annotate": ("Collect judgements of pairs from people and models.", "./studio"),
     "bench": ("Run the paper's experiments and show the results.", "./bench"),
 }
-"""Our own, each with its help and what to install, in a clone, where it is missing."""
 
 
 class Root(Group):

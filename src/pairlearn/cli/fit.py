@@ -31,19 +31,19 @@ if TYPE_CHECKING:
     from pairlearn.io import ItemTable
 
 app = new_app()
+#: Errors that are named, annotators, and items of each class.
 SHOWN = 3
-"""Errors that are named, annotators, and items of each class."""
+#: Findings that some known classes, or shares of groups, settle.
 SETTLED_BY_LABELS = {
     "majority-unclear", "needs-majority", "needs-prior", "one-value",
 }  # fmt: skip
-"""Findings that some known classes, or shares of groups, settle."""
+#: Findings that the classes or their frequencies may be wrong, which `fit` repeats.
 SIDES = {"contradicted-classes", "majority-unclear", "prior-disagrees"}
-"""Findings that the classes or their frequencies may be wrong, which `fit` repeats."""
+#: Attributes of each annotator in the JSON.
 HABITS = (
     "answers", "guesses", "lean_same", "lean_right", "knowledge", "spread_same", "spread_right",
     "scale",
 )  # fmt: skip
-"""Attributes of each annotator in the JSON."""
 
 
 @app.command(cls=Command)

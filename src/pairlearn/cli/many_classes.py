@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from pairlearn.cli.command import Output
 from pairlearn.cli.reading import Reading
 
+#: Confusions that are named, the most frequent ones.
 SHOWN = 3
-"""Confusions that are named, the most frequent ones."""
 
 if TYPE_CHECKING:
     from pairlearn.estimators import PairClassifier

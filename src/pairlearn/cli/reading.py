@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from pairlearn.judgements import Judgements
     from pairlearn.judgements.scales import Scale
 
+#: Findings that ``--noisy`` admits.
 RANGES = {"out-of-range"}
-"""Findings that ``--noisy`` admits."""
+#: Findings about what the numbers mean, which stop every command.
 MEANING = {*RANGES, "other-scale", "comparisons", "upside-down"}
-"""Findings about what the numbers mean, which stop every command."""
 
 
 def column_choice(columns: str | None, ignore: str | None, kinds: str | None) -> ColumnChoice:

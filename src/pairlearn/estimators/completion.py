@@ -35,11 +35,11 @@ from pairlearn.judgements.kinds import kind
 from pairlearn.judgements.kinds.statement import TINY, divergence
 from pairlearn.randomness import permutation, stream
 
+#: Rounds without a smaller divergence before completion ends: one can be chance.
 PATIENCE = 2
-"""Rounds without a smaller divergence before completion ends: one can be chance."""
+#: Rows with less than this share of an item's weight are left out: most targets are near 0 or 1,
+#: which halves the training set.
 SMALL = 1e-3
-"""Rows with less than this share of an item's weight are left out: most targets are near 0 or 1,
-which halves the training set."""
 
 
 def complete_and_fit(

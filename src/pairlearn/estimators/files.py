@@ -20,8 +20,8 @@ from pairlearn.estimators.prediction import PairPredictor
 from pairlearn.io import ItemTable, TableError, iter_items, open_rows
 
 PathLike = str | os.PathLike[str]
+#: Features predicted at a time: 4 MiB.
 NUMBERS = 1 << 20
-"""Features predicted at a time: 4 MiB."""
 
 
 @dataclass(frozen=True)

@@ -272,8 +272,8 @@ def chunks(features: NDArray[Any]) -> list[slice]:
     return [slice(start, start + rows) for start in range(0, len(features), rows)]
 
 
+#: Begin of the warning where all pairs have items of the training.
 NO_ACCURACY = "this is not an accuracy"
-"""Begin of the warning where all pairs have items of the training."""
 
 
 class DependentPairsWarning(UserWarning):

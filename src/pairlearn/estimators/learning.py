@@ -59,30 +59,30 @@ from pairlearn.training.trainer import Trained, train
 if TYPE_CHECKING:
     from pairlearn.estimators.classifier import PairClassifier
 
+#: Rows from which on the network is trained: with 300 pairs it was at most 0.003 behind the linear
+#: model on six data sets, and up to 0.16 ahead. `bench/speed/worth.py` measures the rule on four,
+#: also with annotators who know more than the features.
 FEW = 400
-"""Rows from which on the network is trained: with 300 pairs it was at most 0.003 behind the linear
-model on six data sets, and up to 0.16 ahead. `bench/speed/worth.py` measures the rule on four,
-also with annotators who know more than the features."""
+#: Share of the answers that a linear score must rank: less than 0.01 is left to gain then.
 RANKED = 0.99
-"""Share of the answers that a linear score must rank: less than 0.01 is left to gain then."""
+#: Penalties of the ridge regression, in units of the mean squared gap of two items.
 PENALTIES = np.geomspace(1e-4, 1e2, 25)
-"""Penalties of the ridge regression, in units of the mean squared gap of two items."""
+#: Share of the epochs that networks of a fold train for: more would memorise their pairs.
 SHARE = 0.2
-"""Share of the epochs that networks of a fold train for: more would memorise their pairs."""
+#: Network of the folds that annotators are learnt with: as good there, at a third of the time.
 SCORER = "mlp-small"
-"""Network of the folds that annotators are learnt with: as good there, at a third of the time."""
+#: Folds that annotators are learnt with: four trainings with the last one.
 SCORER_FOLDS = 3
-"""Folds that annotators are learnt with: four trainings with the last one."""
+#: Differences from which on a model is chosen.
 FEW_ANSWERS = 10
-"""Differences from which on a model is chosen."""
+#: Share of hard answers that the trial holds out, as `fit_and_measure` does.
 TRIAL_SHARE = 0.2
-"""Share of hard answers that the trial holds out, as `fit_and_measure` does."""
+#: Share of the epochs before which the trial does not stop: few rows would choose by chance.
 EARLIEST = 1 / 6
-"""Share of the epochs before which the trial does not stop: few rows would choose by chance."""
+#: Hard answers that a trial needs, so that it holds out ten.
 LEAST_TRIED = 50
-"""Hard answers that a trial needs, so that it holds out ten."""
+#: Candidate factors of log-odds that were learnt from hard answers.
 SLOPES = tuple(float(k) for k in np.geomspace(0.05, 1.5, 18))
-"""Candidate factors of log-odds that were learnt from hard answers."""
 
 
 def learn(

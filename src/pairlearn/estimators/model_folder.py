@@ -31,8 +31,8 @@ from pairlearn.models import CONVOLUTIONAL, MLP
 from pairlearn.risks import Risk, make_risk
 
 ARRAYS = ("mean", "scale", "training_items")
+#: Arrays that are there if `fit` held out items.
 HELD = ("held_items", "held_log_odds")
-"""Arrays that are there if `fit` held out items."""
 
 
 class Section(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):

@@ -29,24 +29,24 @@ from pairlearn.randomness import permutation, stream
 if TYPE_CHECKING:
     from pairlearn.estimators.learning import Training
 
+#: Parts of the statements: each model sees three quarters of them.
 FOLDS = 4
-"""Parts of the statements: each model sees three quarters of them."""
+#: Neighbours of an item, as in scikit-learn's classifiers of neighbours.
 NEIGHBOURS = 5
-"""Neighbours of an item, as in scikit-learn's classifiers of neighbours."""
+#: Shares of its own posterior that an item keeps in each round; the best one is chosen.
 KEPT = (0.05, 0.2, 0.5)
-"""Shares of its own posterior that an item keeps in each round; the best one is chosen."""
+#: Factors of the log-odds at which posteriors are compared: propagated ones are less confident.
 SHARPER = (0.25, 0.5, 1.0, 2.0)
-"""Factors of the log-odds at which posteriors are compared: propagated ones are less confident."""
+#: Rounds of propagation: an item keeps 5% of its own in each, so that 0.6% of the start is left.
 ROUNDS = 100
-"""Rounds of propagation: an item keeps 5% of its own in each, so that 0.6% of the start is left."""
+#: Weight of all unjudged items, in units of all statements.
 WEIGHT = 4.0
-"""Weight of all unjudged items, in units of all statements."""
+#: Fewest statements that allow a check, and most that leave something to gain.
 LEAST, MOST = 30, 1000
-"""Fewest statements that allow a check, and most that leave something to gain."""
+#: Fewest unjudged items for each judged one.
 SPARE = 4
-"""Fewest unjudged items for each judged one."""
+#: Most unjudged items in the graph, drawn at random from more.
 ITEMS = 20_000
-"""Most unjudged items in the graph, drawn at random from more."""
 
 
 def with_unjudged(training: Training, table: Table, rows: Judgements) -> tuple[Judgements, int]:

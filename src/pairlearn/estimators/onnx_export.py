@@ -27,8 +27,8 @@ from pairlearn.atomic import replacing
 from pairlearn.estimators.fitted import Fitted
 from pairlearn.extras import missing_extra
 
+#: Of probabilities, and of logits relative to their size: float32 differs by a hundredth of it.
 TOLERANCE = 1e-4
-"""Of probabilities, and of logits relative to their size: float32 differs by a hundredth of it."""
 
 
 class _Scored(nn.Module):

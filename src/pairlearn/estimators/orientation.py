@@ -51,15 +51,15 @@ if TYPE_CHECKING:
 
 Majority = Literal["positive", "negative"]
 Need = Literal["nothing", "majority", "prior"]
+#: Rows for guidance: more do not change which class is larger.
 ROWS = 4096
-"""Rows for guidance: more do not change which class is larger."""
+#: Folds of the linear score, each fitted to nine tenths of the rows.
 FOLDS = 10
-"""Folds of the linear score, each fitted to nine tenths of the rows."""
+#: Share of the larger class below which hardly any training ends reflected
+#: (`bench/results/mirrored.py`).
 UNEVEN = 0.6
-"""Share of the larger class below which hardly any training ends reflected
-(`bench/results/mirrored.py`)."""
+#: Least distance from chance that is believed, in standard errors: by chance, one in fifteen.
 CLEAR = 1.5
-"""Least distance from chance that is believed, in standard errors: by chance, one in fifteen."""
 AGAINST_MODEL = (
     "the known classes contradict the model: it takes an item called negative for the more "
     "positive one in {share:.0%} of the couples. Either the positive class (positive=, or "

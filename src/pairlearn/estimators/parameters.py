@@ -23,18 +23,18 @@ from pairlearn.training.loop import Callback, Report
 if TYPE_CHECKING:
     from pairlearn.estimators.classifier import PairClassifier
 
+#: A class prior; with more than two classes the prior of each.
 Prior = float | tuple[float, ...] | None
-"""A class prior; with more than two classes the prior of each."""
+#: The network that "auto" stands for, where it is not the linear model.
 NETWORK = "mlp-bn"
-"""The network that "auto" stands for, where it is not the linear model."""
+#: Models that "auto" stands for, by the kind of a column.
 MODEL_OF: dict[ColumnKind, str] = {"text": "linear", "image": "resnet8"}
-"""Models that "auto" stands for, by the kind of a column."""
+#: Steps of Adam that "auto" plans for large tables.
 STEPS = 1_600
-"""Steps of Adam that "auto" plans for large tables."""
+#: The same for the image network, whose steps learn more and take longer.
 IMAGE_STEPS = 400
-"""The same for the image network, whose steps learn more and take longer."""
+#: Epochs without improvement after which early stopping stops.
 PATIENCE = 20
-"""Epochs without improvement after which early stopping stops."""
 
 
 AUTO = StrOptions({"auto"})
@@ -91,6 +91,7 @@ class TrainingOptions(BaseEstimator):  # type: ignore[misc]
     }
 
 
+#: Constraints on the parameters, as scikit-learn declares them.
 CONSTRAINTS: dict[str, Any] = {
     "risk": [str, Risk],
     "prior": [StrOptions({"estimate"}), SHARE, "array-like", Mapping],
@@ -108,11 +109,10 @@ CONSTRAINTS: dict[str, Any] = {
     "callbacks": ["array-like", None],
     "verbose": ["verbose"],
 }
-"""Constraints on the parameters, as scikit-learn declares them."""
 
 
+#: Parameters that are data or code of the user, which no model keeps.
 OBJECTS = ("preprocessor", "callbacks")
-"""Parameters that are data or code of the user, which no model keeps."""
 
 
 def options_of(settings: PairClassifier) -> TrainingOptions:

@@ -24,10 +24,10 @@ from pairlearn.judgements.kinds import KINDS
 from pairlearn.judgements.kinds.statement import sums_by_number
 from pairlearn.randomness import permutation, stream
 
+#: A fold may hold this many times its share of the judgements when components are cut.
 SLACK = 1.05
-"""A fold may hold this many times its share of the judgements when components are cut."""
+#: Most passes over the items that even out the folds; they end before if nothing moves.
 PASSES = 5
-"""Most passes over the items that even out the folds; they end before if nothing moves."""
 
 
 def hold_out_items(ends: Any, fraction: float, seed: int) -> tuple[Mask, Mask]:

@@ -23,10 +23,10 @@ from pairlearn.evaluation.judged import Side as Side
 from pairlearn.evaluation.levels import LevelTally
 from pairlearn.labels import PairLabels
 
+#: Mirror images of a solution with a log-likelihood lower by this lead to no other solution.
 FAR = 20.0
-"""Mirror images of a solution with a log-likelihood lower by this lead to no other solution."""
+#: Avoids division by zero where a rate is not defined; its interval is [0, 1] then.
 TINY = 1e-300
-"""Avoids division by zero where a rate is not defined; its interval is [0, 1] then."""
 
 
 def _prior(q: Any, p: Any, o: Any) -> Any:
@@ -44,6 +44,7 @@ _TPR = Measure(lambda q, p, o: q * p / (_prior(q, p, o) + TINY), _prior)
 _FPR = Measure(
     lambda q, p, o: q * (1 - p) / (1 - _prior(q, p, o) + TINY), lambda q, p, o: 1 - _prior(q, p, o)
 )
+#: Measures of a classifier by name; the last four are shares of all instances.
 MEASURES = {
     "accuracy": Measure(lambda q, p, o: q * p + (1 - q) * (1 - o)),
     "true_positive_rate": _TPR,
@@ -63,7 +64,6 @@ MEASURES = {
     "false_negative": Measure(lambda q, p, o: (1 - q) * o),
     "true_negative": Measure(lambda q, p, o: (1 - q) * (1 - o)),
 }
-"""Measures of a classifier by name; the last four are shares of all instances."""
 
 
 def expected_cost(cost: tuple[float, float]) -> Measure:

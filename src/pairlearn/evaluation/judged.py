@@ -25,8 +25,8 @@ from pairlearn.dependence import Dependence
 from pairlearn.labels import PairLabels
 
 Side = Literal["positive", "negative", "better"]
+#: Draws for a quantile near 0.95, which is then off by 0.1% of the probability.
 DRAWS = 50_000
-"""Draws for a quantile near 0.95, which is then off by 0.1% of the probability."""
 
 
 def plain(value: Any) -> Any:

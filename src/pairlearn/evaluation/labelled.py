@@ -35,8 +35,8 @@ CONDITION_OF_LABELS = (
     "It holds whatever the answers are worth, if the labelled items are a random sample that the "
     "model did not learn from."
 )
+#: Share of either decision in the labels at least, so that slopes exist where one is absent.
 LEAST_SHARE = 1e-9
-"""Share of either decision in the labels at least, so that slopes exist where one is absent."""
 Support = Literal["informed", "independent", "both", "between", "below", "above"]
 
 

@@ -31,10 +31,10 @@ from pairlearn.labels import PairLabels
 
 Indices = NDArray[np.intp]
 
+#: Distance of rates from 0 and 1, where the score is not defined.
 EDGE = 1e-6
-"""Distance of rates from 0 and 1, where the score is not defined."""
+#: Pseudo-observations of either class in each level, which define the rates of empty levels.
 WEAK = 0.01
-"""Pseudo-observations of either class in each level, which define the rates of empty levels."""
 
 
 @dataclass(frozen=True)

@@ -39,23 +39,23 @@ from pairlearn.labels import PairLabels
 
 CONFUSION = ("true_positive", "false_positive", "false_negative", "true_negative")
 NAMED = tuple(name for name in MEASURES if name not in CONFUSION)
+#: Share of positives below which an accuracy says little about them: at 10% and 3% both readings
+#: differ by 0.2 in recall and by 0.01 in accuracy, at 40% hardly (``bench/speed/rare.txt``).
 RARE = 0.2
-"""Share of positives below which an accuracy says little about them: at 10% and 3% both readings
-differ by 0.2 in recall and by 0.01 in accuracy, at 40% hardly (``bench/speed/rare.txt``)."""
 LEADING = ("true_positive_rate", "precision", "roc_auc")
+#: Independent pairs below which normal intervals are rough, by the usual rule of thumb.
 FEW_PAIRS = 30
-"""Independent pairs below which normal intervals are rough, by the usual rule of thumb."""
+#: Distance of posteriors from 0 and 1, where log-odds are infinite.
 SURE = 1e-6
-"""Distance of posteriors from 0 and 1, where log-odds are infinite."""
 EITHER_WAY = (
     "the judgements do not tell which class is which: there are too few, or the decisions have "
     "little to do with the classes. Intervals hold both answers; more pairs, drawn at random, may "
     "tell"
 )
+#: What the bracket of both readings needs: calibrated annotators.
 CONDITION = (
     "It assumes that the annotators' probabilities are right on average, given what they know."
 )
-"""What the bracket of both readings needs: calibrated annotators."""
 THRESHOLDS = {
     None: "Positive is the better decision above a probability of {:.2f} if the annotators knew "
     "everything that the model uses, and above {:.2f} if their mistakes are unrelated to the "

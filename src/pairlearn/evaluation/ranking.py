@@ -9,12 +9,12 @@ import numpy as np
 from pairlearn.columns import Floats, Indices, Mask
 from pairlearn.judgements import Judgements
 
+#: Differences that a ranking of items takes.
 LEAST = 10
-"""Differences that a ranking of items takes."""
+#: Folds of the linear score, and most rows that it is fitted to.
 FOLDS, ROWS = 5, 1000
-"""Folds of the linear score, and most rows that it is fitted to."""
+#: Probability to call ranks reversed by chance: five items of each class suffice.
 CHANCE = 0.005
-"""Probability to call ranks reversed by chance: five items of each class suffice."""
 
 
 def linear_scores(

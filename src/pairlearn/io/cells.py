@@ -26,35 +26,34 @@ from pairlearn.columns import (
 from pairlearn.io.items import as_features
 from pairlearn.judgements.kinds import column_of_word
 
+#: What a column holds: ids, numbers (NaN is missing), or words and text ("" is missing).
+#:
+#: In columns of numbers and of words, those in `MISSING_WORDS` are also missing.
 Cells: TypeAlias = Literal["id", "number", "word", "text"]
-"""What a column holds: ids, numbers (NaN is missing), or words and text ("" is missing).
-
-In columns of numbers and of words, those in `MISSING_WORDS` are also missing.
-"""
 ColumnKind: TypeAlias = Literal["number", "boolean", "date", "category", "text", "image"]
 KINDS: tuple[ColumnKind, ...] = get_args(ColumnKind)
+#: Kinds that a column of a table can have; images are in a folder.
 IN_TABLES = KINDS[:-1]
-"""Kinds that a column of a table can have; images are in a folder."""
 BOOLEANS = dict.fromkeys(("true", "yes", "t", "y", "1"), True) | dict.fromkeys(
     ("false", "no", "f", "n", "0"), False
 )
+#: Columns by name: numbers (NaN is missing; dates are days since 1970) or text ("" is missing).
 Values: TypeAlias = dict[str, NDArray[Any]]
-"""Columns by name: numbers (NaN is missing; dates are days since 1970) or text ("" is missing)."""
 _EXPECTED = {"number": "numbers", "word": "text", "text": "text"}
 NUMBER = re.compile(
     r"[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|inf(inity)?)", re.ASCII | re.IGNORECASE
 )
+#: Colours, height and width to which images are resized.
 PIXELS = (3, 32, 32)
-"""Colours, height and width to which images are resized."""
+#: Categories of a column with a feature each.
 MOST_CATEGORIES = 50
-"""Categories of a column with a feature each."""
+#: Numbers and dates written for people: 1,5 and 30%, 31.12.2024 and 12/31/2024.
 _NOTATIONS = {
     "dates": re.compile(r"[0-9]{1,4}([./-])[0-9]{1,2}\1[0-9]{1,4}"),
     "numbers": re.compile(r"[$€£¥]?\s*[+-]?[0-9][0-9.,'\s]*[%$€£¥]?"),
 }
-"""Numbers and dates written for people: 1,5 and 30%, 31.12.2024 and 12/31/2024."""
+#: Names of columns without one, such as the index of a data frame that was written with it.
 UNNAMED = re.compile(r"|Unnamed: \d+|__index_level_\d+__")
-"""Names of columns without one, such as the index of a data frame that was written with it."""
 _ID_NAME = re.compile(r"(^|[^a-z])(uu|gu)?id$|[a-z]I[dD]$")
 
 

@@ -26,10 +26,10 @@ from pairlearn.io.cells import (
     read_values,
 )
 
+#: Words of a text with a feature each, the most frequent ones.
 MOST_WORDS = 2000
-"""Words of a text with a feature each, the most frequent ones."""
+#: Words times items: large tables keep fewer words, so that their features fit in memory.
 MOST_CELLS = 1 << 27
-"""Words times items: large tables keep fewer words, so that their features fit in memory."""
 TOKEN = r"(?u)\b\w\w+\b"
 
 

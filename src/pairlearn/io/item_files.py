@@ -39,9 +39,9 @@ from pairlearn.io.items import ItemTable, as_features, check_names, default_name
 from pairlearn.io.pairs import PathLike
 from pairlearn.io.sources import Columns, Source, existing_file, open_source, suffix_of
 
+#: Rows that tell the kinds of columns: the first of a file, as far as they are in one batch. More
+#: would seldom change a kind, and take time.
 SAMPLE_ROWS = 10_000
-"""Rows that tell the kinds of columns: the first of a file, as far as they are in one batch. More
-would seldom change a kind, and take time."""
 
 
 def read_items(
@@ -281,14 +281,14 @@ def _map_npy(path: Path, shapes: str, axes: int, types: str, kinds: str) -> NDAr
     return array
 
 
+#: Suffixes of images that can be items, and their media types.
 IMAGES = {
     ".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".webp": "image/webp",
     ".gif": "image/gif",
 }  # fmt: skip
-"""Suffixes of images that can be items, and their media types."""
 SUFFIXES: dict[str, tuple[str, ...]] = {"image": tuple(IMAGES), "text": (".txt", ".md")}
+#: Files read at once.
 BATCH = 1024
-"""Files read at once."""
 
 
 class FolderSource(Source):

@@ -31,8 +31,8 @@ from pairlearn.judgements.sets import join_set
 from pairlearn.judgements.table import SHARES
 
 PathLike: TypeAlias = str | os.PathLike[str]
+#: Columns about pairs that messages name: similarity, difference and preference.
 USUAL = 3
-"""Columns about pairs that messages name: similarity, difference and preference."""
 
 
 def read_pairs(
@@ -175,8 +175,8 @@ def _refuse_misspelt(source: Source, known: Sequence[str]) -> None:
             )
 
 
+#: Letters of an abbreviation, such as sim, that is taken for a misspelt name.
 SHORTEST = 3
-"""Letters of an abbreviation, such as sim, that is taken for a misspelt name."""
 
 
 def read_labelled(

@@ -33,10 +33,10 @@ from pairlearn.io.cells import Cells, convert, list_names
 Columns: TypeAlias = dict[str, Any]
 Table = TypeVar("Table")
 
+#: Bytes of CSV parsed at once, and so the longest row: a longer one is no table.
 BLOCK = 1 << 23
-"""Bytes of CSV parsed at once, and so the longest row: a longer one is no table."""
+#: Rows of Parquet read at once.
 ROWS = 65536
-"""Rows of Parquet read at once."""
 DELIMITERS = (",", ";", "\t")
 COMPRESSED = (".gz", ".zst")
 _BOM = b"\xef\xbb\xbf"

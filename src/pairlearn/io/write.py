@@ -21,8 +21,8 @@ from pairlearn.io.items import ItemTable
 from pairlearn.io.sources import suffix_of
 from pairlearn.judgements import Judgements, kinds
 
+#: Rows written at once, which bounds the memory.
 BATCH = 65536
-"""Rows written at once, which bounds the memory."""
 
 
 def write_pairs(table: Judgements, path: str | os.PathLike[str]) -> Path:

@@ -10,12 +10,12 @@ import numpy as np
 from pairlearn.columns import Floats, Mask
 from pairlearn.labels import TOLERANCE
 
+#: Ranges of similarities and of differences.
 RANGES = ((0.0, 1.0), (-1.0, 1.0))
-"""Ranges of similarities and of differences."""
+#: Least number of answers to find levels in.
 LEAST = 10
-"""Least number of answers to find levels in."""
+#: Least step of a scale of levels; answers with smaller steps count as continuous.
 COARSE = 0.045
-"""Least step of a scale of levels; answers with smaller steps count as continuous."""
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,11 @@ import numpy as np
 
 from pairlearn.columns import LISTED, Floats, RowError, first_rows
 
+#: Noise never moves a judgement so far out of its range.
 BEYOND_NOISE = 5.0
-"""Noise never moves a judgement so far out of its range."""
+#: A larger share of similarities or differences out of range means another scale: noise moves half
+#: of the answers at an end out of it, and half of the differences are elsewhere.
 MOST = {0: 0.55, -1: 0.3}
-"""A larger share of similarities or differences out of range means another scale: noise moves half
-of the answers at an end out of it, and half of the differences are elsewhere."""
 
 
 @dataclass(frozen=True)

@@ -43,10 +43,10 @@ from pairlearn.randomness import permutation, stream
 
 __all__ = ["Judgements"]
 
+#: The columns of a table, in which every statement has a value.
 OF_ROWS = ("ends", "kind", "values", "weight", "annotator", "about", "q")
-"""The columns of a table, in which every statement has a value."""
+#: The value of every statement in a column that is not given.
 WHERE_MISSING = {"weight": 1.0, "annotator": "", "about": "", "q": 1.0}
-"""The value of every statement in a column that is not given."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -675,11 +675,11 @@ class Judgements:
         return [np.where(self.of(name), self.weight * scale, 0.0) for name in names]
 
 
+#: The largest value of columns of positive numbers, which are 1 where empty, and what they are.
 SHARES = {
     "weight": (sys.float_info.max, "weights are positive numbers"),
     "q": (1.0, "probabilities of a choice lie in (0, 1]"),
 }
-"""The largest value of columns of positive numbers, which are 1 where empty, and what they are."""
 
 
 def _read_shares(cells: Mapping[str, Any]) -> dict[str, Floats]:

@@ -23,8 +23,8 @@ import pairlearn
 from pairlearn.atomic import replacing
 from pairlearn.style import FAMILIES, method_style
 
+#: Content security policy: the browser loads nothing from outside the page.
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
-"""Content security policy: the browser loads nothing from outside the page."""
 
 # Not allowed in HTML: control characters but tab and newline, and lone surrogates.
 _FORBIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")

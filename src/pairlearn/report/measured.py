@@ -33,12 +33,12 @@ if TYPE_CHECKING:
 
     from pairlearn.estimators import PairClassifier
 
+#: Pairs in the table of disagreements.
 SHOWN = 12
-"""Pairs in the table of disagreements."""
+#: Annotators in the figure; the table has all.
 MOST_PEOPLE = 30
-"""Annotators in the figure; the table has all."""
+#: Judgements in the figure, spread evenly over the table.
 MOST_DOTS = 2000
-"""Judgements in the figure, spread evenly over the table."""
 
 
 @dataclass(frozen=True)

@@ -149,19 +149,19 @@ class Risk(nn.Module):
     """
 
     family: ClassVar[str]
+    #: Whether the table depends on the class prior, which is then the attribute `prior`.
     needs_prior: ClassVar[bool] = False
-    """Whether the table depends on the class prior, which is then the attribute `prior`."""
+    #: Its name in tables and figures, by default that of the class.
     title: ClassVar[str]
-    """Its name in tables and figures, by default that of the class."""
+    #: Its colours on a white and a dark page, and its marker; None for those of the style.
     look: ClassVar[tuple[str, str, str] | None] = None
-    """Its colours on a white and a dark page, and its marker; None for those of the style."""
     judgements: ClassVar[tuple[str, str]] = ("similarity", "difference")
+    #: The kinds of statement that it reads, by `Kind.reading`; empty for all kinds unchanged.
     kinds: ClassVar[tuple[str, ...]] = ()
-    """The kinds of statement that it reads, by `Kind.reading`; empty for all kinds unchanged."""
+    #: The correction of a name without one.
     usual_correction: ClassVar[str] = "none"
-    """The correction of a name without one."""
+    #: The number in the risk's name, for families with one.
     parameter: float | None = None
-    """The number in the risk's name, for families with one."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()

@@ -23,8 +23,8 @@ from pairlearn.losses import log_odds
 from pairlearn.risks.base import Risk, contract, correct, pair_moments
 from pairlearn.risks.catalogue import make_risk
 
+#: Places of the positive terms of x and of x' among `TERMS`.
 ENDS = (0, 2)
-"""Places of the positive terms of x and of x' among `TERMS`."""
 
 
 class ClassRisk(Risk):

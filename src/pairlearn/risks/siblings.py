@@ -121,6 +121,7 @@ def _sibling(family: str, title: str, *kinds: str, **more: Any) -> type[SharesRi
     return type(title.replace("-", ""), (SharesRisk,), named | more)
 
 
+#: The risks of the sibling papers by family.
 SIBLINGS: dict[str, type[Risk]] = {
     risk.family: risk
     for risk in (
@@ -133,4 +134,3 @@ SIBLINGS: dict[str, type[Risk]] = {
         Pconf,
     )
 }
-"""The risks of the sibling papers by family."""

@@ -25,8 +25,8 @@ Arrays = dict[str, NDArray[Any]]
 _FORMAT = b"pairlearn checkpoint 4\n"
 _DIGEST = 32  # bytes of SHA-256
 _WORK = "work"  # the array that identifies the training
+#: Seconds until the first checkpoint is due, at most: an early interruption keeps something.
 FIRST = 1.0
-"""Seconds until the first checkpoint is due, at most: an early interruption keeps something."""
 
 
 class CheckpointError(ValueError):

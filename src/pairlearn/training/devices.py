@@ -11,11 +11,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+#: Precision of the matrix products; with "float64" of everything.
 Precision = Literal["float64", "float32", "tf32", "bf16"]
-"""Precision of the matrix products; with "float64" of everything."""
 CHECKED_ROWS = 1 << 16  # a chunk of some 16 MiB with 64 features
+#: Operations of a step for which another thread pays: 2 ms on one core.
 WORK = 2e8
-"""Operations of a step for which another thread pays: 2 ms on one core."""
 
 
 def choose_device(device: str) -> torch.device:

@@ -29,8 +29,8 @@ from pairlearn.training.learner import Learner
 from pairlearn.training.objective import members_of
 
 History = list[dict[str, float]]
+#: Share of the epochs in which mean(p) is drawn to the guiding prior.
 GUIDED = 0.25
-"""Share of the epochs in which mean(p) is drawn to the guiding prior."""
 
 
 class Callback:
@@ -293,8 +293,8 @@ class Report(Callback):
         self.progress(self.epochs, row)
 
 
+#: A loss beyond that of any useful model: with standardised features it starts at about ½.
 DIVERGED = 1e6
-"""A loss beyond that of any useful model: with standardised features it starts at about ½."""
 
 
 class DivergedError(ArithmeticError):

@@ -28,8 +28,8 @@ from pairlearn.risks import BASIS, TERMS, ClassRisk, Risk, contract, correct, pa
 from pairlearn.risks.base import terms_used
 from pairlearn.training.ranks import ALONE
 
+#: A sum over ranks, through which gradients flow.
 Total = Callable[[Tensor], Tensor]
-"""A sum over ranks, through which gradients flow."""
 
 
 class Objective:

@@ -34,8 +34,8 @@ __all__ = [
     "StoredAnswer",
 ]
 
+#: Modules with the names above, imported when one is used: `--help` needs none of them.
 _HOMES = ("records", "store_file", "items", "project", "store")
-"""Modules with the names above, imported when one is used: `--help` needs none of them."""
 
 
 def __getattr__(name: str) -> Any:

@@ -65,8 +65,8 @@ __all__ = [
     "chat_pair_model", "fill", "find_function", "item_model", "order_effects", "pair_model",
 ]  # fmt: skip
 
+#: Pairs without a judgement after which a model that has judged none yet is given up.
 STOP_AFTER = 5
-"""Pairs without a judgement after which a model that has judged none yet is given up."""
 
 
 def find_function(name: str) -> Callable[..., Any]:

@@ -26,6 +26,7 @@ from pairlearn_studio.store_file import StoreError
 
 MAX_NAME = 80
 _ALL = "SELECT annotator, pair FROM assignment"
+#: Assignments that never move: answered, reopened, or the next one of an annotator.
 _KEPT = (
     f"{_ALL} WHERE answer IS NOT NULL "
     "UNION SELECT a.annotator, a.pair FROM assignment a JOIN annotator n ON n.id = a.annotator "
@@ -34,7 +35,6 @@ _KEPT = (
     "JOIN annotator n ON n.id = a.annotator JOIN pair p ON p.id = a.pair "
     f"WHERE a.answer IS NULL AND {LINKED} AND p.origin = 'plan' GROUP BY a.annotator"
 )
-"""Assignments that never move: answered, reopened, or the next one of an annotator."""
 
 
 class AnsweredError(StoreError):

@@ -167,6 +167,7 @@ def _check_file(path: Path, kind: Kind) -> None:
 
 
 ITEMS, PAIRS, SIZE = 60, 60, (144, 144)
+#: Digits of the known pairs with a reason: three examples, three to practise, six checks.
 DEMO_KNOWN: tuple[tuple[str, str, str], ...] = (
     ("8", "3", "The first has two closed loops; the second is open to the left."),
     ("3", "3", "Both are open to the left: two bows, no loop."),
@@ -176,7 +177,6 @@ DEMO_KNOWN: tuple[tuple[str, str, str], ...] = (
     ("3", "8", "The first has two ends on the left; the second has none."),
     *((left, right, "") for left, right in ("83", "33", "38", "88", "83", "38")),
 )
-"""Digits of the known pairs with a reason: three examples, three to practise, six checks."""
 DEMO_ANSWERS = {
     "83": "left surely",
     "38": "right surely",

@@ -34,14 +34,14 @@ if TYPE_CHECKING:
 
 Way: TypeAlias = Literal["logprobs", "stated", "samples"]
 
+#: For an answer of one word: one token, and blanks that may precede it.
 WORD_TOKENS = 4
-"""For an answer of one word: one token, and blanks that may precede it."""
+#: What may surround an answer; the last two are the spaces of raw vocabularies.
 AROUND_WORDS = " \t\r\n\"'`*_.,:;!()[]{}<>▁Ġ"
-"""What may surround an answer; the last two are the spaces of raw vocabularies."""
+#: Below this probability of recognised answers, the reply is not understood.
 LEAST_MASS = 0.5
-"""Below this probability of recognised answers, the reply is not understood."""
+#: The most that some endpoints give.
 FEWER_ALTERNATIVES = 5
-"""The most that some endpoints give."""
 FATAL = {
     401: "refuses access: check the key in the variable of --key-env",
     403: "refuses access: check the key in the variable of --key-env",

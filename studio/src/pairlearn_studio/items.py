@@ -13,8 +13,8 @@ from pairlearn.io.sources import open_source
 from pairlearn_studio.project import Kind, Project, ProjectError
 
 LARGEST_IMAGE = 20 * 2**20
+#: Most bytes of a text: people do not compare two books, and a page must stay light.
 MAX_TEXT_BYTES = 1 << 20
-"""Most bytes of a text: people do not compare two books, and a page must stay light."""
 
 
 @dataclass(frozen=True)

@@ -37,16 +37,16 @@ from pairlearn_studio.limits import ModelError
 from pairlearn_studio.project import Project, ProjectError
 
 Answers: TypeAlias = dict[str, tuple[str, ...]]
+#: Answers about a pair, with their tokens ("s" may be the start of "same").
 PAIR_ANSWERS: Answers = {"A": ("a",), "B": ("b",), "Same": ("same", "s")}
-"""Answers about a pair, with their tokens ("s" may be the start of "same")."""
+#: Answers to "of the same class at all?".
 SAME_ANSWERS: Answers = {"Same": ("same", "s"), "Different": ("different", "d")}
-"""Answers to "of the same class at all?"."""
+#: Answers about an item.
 ITEM_ANSWERS: Answers = {"Yes": ("yes", "y"), "No": ("no", "n")}
-"""Answers about an item."""
+#: Characters of one value that are shown to the model.
 LONGEST_TEXT = 20_000
-"""Characters of one value that are shown to the model."""
+#: Upper bound on the cost of an image, until the reply states the actual count.
 IMAGE_TOKENS = 2_000
-"""Upper bound on the cost of an image, until the reply states the actual count."""
 _TEMPLATE_TOKENS = 100
 
 
@@ -129,11 +129,11 @@ def order_effects(orders: Iterable[tuple[tuple[float, float], ...]]) -> OrderEff
     return OrderEffects(len(both), agreement, mean, error, p_value)
 
 
+#: Maps two items, and in a project of several classes the set that is asked about, to an answer.
 PairModel: TypeAlias = Callable[..., Said]
-"""Maps two items, and in a project of several classes the set that is asked about, to an answer."""
 PosteriorModel: TypeAlias = Callable[[ItemView], SaidOfItem]
+#: Maps the ids of the left and the right item, and such a set or None, to a judgement.
 Judge: TypeAlias = Callable[..., Judgement]
-"""Maps the ids of the left and the right item, and such a set or None, to a judgement."""
 
 
 def by_pairs(
@@ -374,11 +374,11 @@ class Wording:
         return "\n".join(lines)
 
 
+#: Answers about examples by the first word of their level.
 _EXAMPLE_ANSWERS = {
     "left": "A", "right": "B", "both": "Same", "alike": "Same", "same": "Same",
     "different": "Different",
 }  # fmt: skip
-"""Answers about examples by the first word of their level."""
 
 
 def _asked_about(about: str) -> str:

@@ -87,8 +87,8 @@ def _item_text(items: Items, item: str, prefix: str) -> str:
 
 T = TypeVar("T")
 MAX_BYTES = 1 << 28
+#: Keys that hold the value of a result, by its type.
 KEYS = ("number", "selected", "choices", "text")
-"""Keys that hold the value of a result, by its type."""
 TIMES = ("lead_time", "updated_at", "created_at")
 CONTROLS = ("similarity", "difference", "preference", "cannot_say", "note")
 SIDES = {None: {}, "left": {"preference": -1.0}, "right": {"preference": 1.0}}

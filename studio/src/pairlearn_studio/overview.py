@@ -23,8 +23,8 @@ from pairlearn.judgements import Judgements
 from pairlearn.judgements.answer_scale import scale_of
 from pairlearn_studio.records import Annotator, Known, StoredAnswer
 
+#: Standard errors below this come from rounding: all answers are the same.
 ROUNDING = 1e-9
-"""Standard errors below this come from rounding: all answers are the same."""
 
 
 class AnswerColumns:
@@ -121,9 +121,9 @@ def _drift(similarity: Floats) -> tuple[float, float]:
     return gap, gap / error if error > ROUNDING else math.nan
 
 
+#: Answers from which on an annotator is described: with fewer a share is known to no better than
+#: ±0.2.
 DESCRIBED = 20
-"""Answers from which on an annotator is described: with fewer a share is known to no better than
-±0.2."""
 
 
 @dataclass(frozen=True)
@@ -183,12 +183,12 @@ def _mean(values: Floats) -> float:
     return float(values.mean()) if len(values) else math.nan
 
 
+#: Fewest answers that show habits.
 LEAST_ANSWERS = 10
-"""Fewest answers that show habits."""
 LEAST_KNOWN = 3
 FAST_SECONDS = 1.0
+#: Least share of known pairs that an attentive annotator has right.
 PASS = 0.6
-"""Least share of known pairs that an attentive annotator has right."""
 
 
 @dataclass

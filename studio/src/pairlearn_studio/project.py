@@ -327,8 +327,8 @@ class Project:
         return [known for known in self.known if known.use == use]
 
 
+#: Fields of the file, in their order.
 _FIELDS = (*(f.name for f in fields(Project) if f.name not in ("folder", "plan")), "plan")
-"""Fields of the file, in their order."""
 
 
 def read_json(path: Path, max_bytes: int, error_type: type[ValueError]) -> Any:

@@ -29,22 +29,22 @@ from pairlearn_studio.records import (
 )
 from pairlearn_studio.store_file import connect, file_errors
 
+#: The last forecast of the server, in the project's folder.
 FORECAST = "forecast.json"
-"""The last forecast of the server, in the project's folder."""
+#: Number of last answers that the pace is computed from.
 RECENT = 50
-"""Number of last answers that the pace is computed from."""
+#: Whether the link of an annotator works: it was neither ended nor has it expired.
 LINKED = "(retired_at IS NULL AND coalesce(expires_at > strftime('%Y-%m-%dT%H:%M:%fZ', 'now'), 1))"
-"""Whether the link of an annotator works: it was neither ended nor has it expired."""
+#: Setting with the name under which the supervisor settles pairs.
 ADJUDICATOR = "adjudicator"
-"""Setting with the name under which the supervisor settles pairs."""
+#: Setting with the checks that are mixed in, and their share.
 CHECKS = "checks"
-"""Setting with the checks that are mixed in, and their share."""
+#: Answers that were neither revised nor withdrawn.
 STANDING = "assignment a JOIN answer x ON x.id = a.answer"
-"""Answers that were neither revised nor withdrawn."""
+#: The standing answer of one annotator to one pair.
 THEIRS = f"(SELECT x.* FROM {STANDING} WHERE a.annotator = ? AND a.pair = ?) x"
-"""The standing answer of one annotator to one pair."""
+#: Action in the history for a pair that a model could not judge.
 SKIPPED = "skipped by a model"
-"""Action in the history for a pair that a model could not judge."""
 _Orders: TypeAlias = tuple[tuple[float, float], ...]
 _FIELDS = tuple(field.name for field in fields(StoredAnswer))
 _OF_PAIRS = ("left", "right", "about", "q")

@@ -24,6 +24,11 @@ Origin: TypeAlias = Literal["person", "model", "import", "adjudicator"]
 AnswerMode: TypeAlias = Literal["graded", "each", "exact"]
 Levels: TypeAlias = Mapping[str, tuple[float, float | None]]
 
+#: (Similarity, difference) of each answer in words, in the order of their keys, 1 to 9 and 0.
+#:
+#: "Can't tell which" has two posteriors of ½; "both positive" and "both negative" have 0.95 and
+#: 0.05: the same similarity and difference, so the class of both is a statement of its own beside
+#: them.
 LEVELS: Levels = {
     "left surely": (0.098, -0.9),
     "left probably": (0.36, -0.6),
@@ -36,11 +41,9 @@ LEVELS: Levels = {
     "both negative": (0.9, 0.0),
     "alike": (0.8, 0.0),
 }
-"""(Similarity, difference) of each answer in words, in the order of their keys, 1 to 9 and 0.
 
-"Can't tell which" has two posteriors of ½; "both positive" and "both negative" have 0.95 and 0.05:
-the same similarity and difference, so the class of both is a statement of its own beside them."""
-
+#: Similarity of each answer to the question whether two items are of the same class at all, in a
+#: project of several classes.
 WHETHER_SAME: Levels = {
     "different surely": (0.05, None),
     "different probably": (0.2, None),
@@ -50,9 +53,8 @@ WHETHER_SAME: Levels = {
     "same probably": (0.8, None),
     "same surely": (0.95, None),
 }
-"""Similarity of each answer to the question whether two items are of the same class at all, in a
-project of several classes."""
 
+#: The most extreme meaning that the ends of the scale can have.
 CERTAIN: Levels = {
     "same surely": (1.0, None),
     "different surely": (0.0, None),
@@ -61,7 +63,6 @@ CERTAIN: Levels = {
     "both positive": (1.0, 0.0),
     "both negative": (1.0, 0.0),
 }
-"""The most extreme meaning that the ends of the scale can have."""
 
 
 ALL_LEVELS: Levels = {**LEVELS, **WHETHER_SAME}
@@ -72,8 +73,8 @@ def levels_for(about: str | None) -> Levels:
     return WHETHER_SAME if about == "" else LEVELS
 
 
+#: Largest distance between numbers of neighbouring degrees.
 ONE_DEGREE = 0.351
-"""Largest distance between numbers of neighbouring degrees."""
 
 
 class Known(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -141,8 +142,8 @@ def nearly_agree(first: Sequence[float | None], second: Sequence[float | None]) 
     )
 
 
+#: Answers that have the same numbers and contradict each other, and what tells them apart.
 OPPOSITE = {"both positive": {"both": 1.0}, "both negative": {"both": 0.0}}
-"""Answers that have the same numbers and contradict each other, and what tells them apart."""
 
 
 def answers_agree(first: Answer, second: Answer) -> bool:

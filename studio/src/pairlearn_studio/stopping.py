@@ -47,19 +47,19 @@ from pairlearn_studio.store import Store
 
 LOG = logging.getLogger("pairlearn.annotate")
 
+#: With fewer, a fold of the pairs is a handful (`bench/speed/stopping.py`).
 LEAST_PAIRS = 30
-"""With fewer, a fold of the pairs is a handful (`bench/speed/stopping.py`)."""
+#: Number of further pairs whose gain is predicted.
 NEXT = 50
-"""Number of further pairs whose gain is predicted."""
+#: Each fold is one fit; the eight of an outlook with 400 answers took 27 s of CPU time.
 FOLDS, FEW_FOLDS = 5, 3
-"""Each fold is one fit; the eight of an outlook with 400 answers took 27 s of CPU time."""
+#: Of the interval for the sampling of pairs. It is above 0.95 because the model varies as well;
+#: `bench/speed/stopping.py` measures how often the intervals hold.
 CONFIDENCE = 0.98
-"""Of the interval for the sampling of pairs. It is above 0.95 because the model varies as well;
-`bench/speed/stopping.py` measures how often the intervals hold."""
+#: Most features; where there are more, so many principal components are used.
 WIDEST = 200
-"""Most features; where there are more, so many principal components are used."""
+#: The forecast rests this many times as long as it ran: it takes a tenth of a processor.
 REST = 9
-"""The forecast rests this many times as long as it ran: it takes a tenth of a processor."""
 
 
 class TooFewPairsError(ValueError):

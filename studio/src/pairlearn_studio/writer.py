@@ -112,8 +112,8 @@ LOG = logging.getLogger("pairlearn.annotate")
 
 FOLDER = "backups"
 SNAPSHOT = "auto.sqlite"
+#: Answers between two snapshots, or a tenth of all where that is more.
 EVERY = 200
-"""Answers between two snapshots, or a tenth of all where that is more."""
 
 
 class Snapshots:
@@ -149,8 +149,8 @@ class Snapshots:
             LOG.warning("pairlearn annotate: no snapshot of the answers was made: %s", error)
 
 
+#: Jobs in one transaction: bounds how long the first one waits for the others.
 MOST_AT_ONCE = 1000
-"""Jobs in one transaction: bounds how long the first one waits for the others."""
 
 
 class Writer:

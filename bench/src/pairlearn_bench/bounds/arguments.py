@@ -27,6 +27,7 @@ def _is_count(x: Any) -> bool:
     return isinstance(x, int | np.integer) and not isinstance(x, bool) and bool(x >= 1)
 
 
+#: For each argument the condition on it, the same in words, and what to do if it fails.
 _RULES: dict[str, _Rule] = {
     "n": (_is_count, "be an integer ≥ 1", "it is the number of pairs"),
     "delta": (lambda x: 0 < x < 1, _SHARE, "it is the failure probability, 0.05 for 95%"),
@@ -42,7 +43,6 @@ _RULES: dict[str, _Rule] = {
     **dict.fromkeys(("negativity", "negativity_sconf", "negativity_confdiff"), _SIZE),
     **dict.fromkeys(("weight_norm", "feature_radius"), _SIZE),
 }
-"""For each argument the condition on it, the same in words, and what to do if it fails."""
 
 
 def require(holds: bool, name: str, rule: str, value: object, advice: str) -> None:

@@ -131,10 +131,10 @@ def _read_specs() -> Iterator[tuple[str, DatasetSpec]]:
 
 _SPECS = dict(_read_specs())
 _BUILT_IN = frozenset(_SPECS)
+#: Those of the paper.
 PAPER_DATASETS: tuple[str, ...] = tuple(name for name in _SPECS if name != "digits")
-"""Those of the paper."""
+#: Every benchmark by name, in the order of the paper's tables, then those that were registered.
 SPECS: Mapping[str, DatasetSpec] = MappingProxyType(_SPECS)
-"""Every benchmark by name, in the order of the paper's tables, then those that were registered."""
 
 
 def register_dataset(spec: DatasetSpec) -> DatasetSpec:

@@ -23,8 +23,8 @@ from pairlearn.models import MLP, ResNet
 from pairlearn.training.ranks import ALONE, standardise
 
 Operands = dict[str, Tensor]
+#: Mean and unbiased variance of each batch norm's input.
 Statistics = list[tuple[Tensor, Tensor]]
-"""Mean and unbiased variance of each batch norm's input."""
 
 EPS, MOMENTUM = 1e-5, 0.1  # nn.BatchNorm1d's defaults
 

@@ -34,11 +34,11 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+#: Failure probability of the bounds, which are compared with the 95% quantile of the errors.
 DELTA = 0.05
-"""Failure probability of the bounds, which are compared with the 95% quantile of the errors."""
 
+#: The trained estimators, in the order of the theorems 3.5, 3.9 and B.1.
 ESTIMATORS = ("sconfconfdiff-none", "sconfconfdiff-abs", "convex-0.5-none")
-"""The trained estimators, in the order of the theorems 3.5, 3.9 and B.1."""
 
 
 @dataclass(frozen=True)

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+#: μ of the soft annotator: logit r = μu + logit π₊ with u ~ N(±μ/2, 1).
 SEPARATION = 5.0
-"""μ of the soft annotator: logit r = μu + logit π₊ with u ~ N(±μ/2, 1)."""
 
 _INTERVALS: tuple[Literal["normal", "mcdiarmid"], ...] = ("normal", "mcdiarmid")
 _PRIOR_STYLES = ((BLUE, "o"), (GREEN, "s"), (PURPLE, "^"), (ORANGE, "D"))

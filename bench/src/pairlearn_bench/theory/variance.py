@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+#: Slices of the affine family: ConfDiff to SconfConfDiff, and ConfDiff to Sconf.
 SAME, OPPOSITE = (1.0, 1.0), (1.0, -1.0)
-"""Slices of the affine family: ConfDiff to SconfConfDiff, and ConfDiff to Sconf."""
 
 
 @dataclass(frozen=True)

@@ -37,8 +37,8 @@ KINDS: list[Kind] = [
 ]
 
 
+#: Names of the other columns of a file, which no value can have.
 RESERVED = {"left", "right", "weight", "annotator", "about", "q"}
-"""Names of the other columns of a file, which no value can have."""
 
 
 def register_kind(new: Kind) -> Kind:

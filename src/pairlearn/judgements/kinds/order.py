@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from pairlearn.risks.base import Risk
 
 WORDS = {"much left": -2, "left": -1, "equal": 0, "right": 1, "much right": 2}
+#: Differences of the posteriors from which on one item is much, and a little, more positive.
 MUCH, LITTLE = 0.5, 0.1
-"""Differences of the posteriors from which on one item is much, and a little, more positive."""
 
 
 class Comparison(Kind):

@@ -32,8 +32,8 @@ if TYPE_CHECKING:  # files are read without torch
     from pairlearn.risks.base import Risk
 
 
+#: Posteriors are clipped this far from 0 and 1 before their logarithm is taken.
 TINY = 1e-7
-"""Posteriors are clipped this far from 0 and 1 before their logarithm is taken."""
 
 
 @dataclass(frozen=True)

@@ -45,10 +45,10 @@ from pairlearn_studio.stopping import Forecast
 from pairlearn_studio.store import Store
 from pairlearn_studio.store_file import StoreError, StoreFileError
 
+#: A pair left open overnight takes less than a day: more is a broken clock.
 LONGEST_SECONDS = 86_400.0
-"""A pair left open overnight takes less than a day: more is a broken clock."""
+#: Latest answers that annotators can look at and change.
 MOST_OWN = 200
-"""Latest answers that annotators can look at and change."""
 ASKED = (
     "SELECT p.about FROM assignment a JOIN pair p ON p.id = a.pair "
     "WHERE a.annotator = ? AND a.pair = ?"

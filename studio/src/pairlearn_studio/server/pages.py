@@ -326,8 +326,8 @@ def _judges(store: Store, answers: list[StoredAnswer]) -> dict[str, Any]:
     }
 
 
+#: Answers on a page of the list.
 PAGE = 100
-"""Answers on a page of the list."""
 
 
 async def get_answers(request: Request) -> Response:

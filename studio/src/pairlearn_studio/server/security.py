@@ -33,8 +33,8 @@ from pairlearn_studio.addresses import is_loopback
 from pairlearn_studio.records import Annotator
 from pairlearn_studio.store import Store
 
+#: Bytes of the body of a request.
 BODY_LIMIT = 16 * 1024
-"""Bytes of the body of a request."""
 
 CONTENT_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
