@@ -5,6 +5,8 @@ from __future__ import annotations
 import shlex
 import time
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -27,7 +29,6 @@ from pairlearn.progress import hidden_bars
 if TYPE_CHECKING:
     from pairlearn.estimators import PairClassifier
     from pairlearn.estimators.fit_input import Table
-    from pairlearn.estimators.measuring import FitCheckpoints, Measured
     from pairlearn.io import ItemTable
 
 app = new_app()
@@ -150,7 +151,7 @@ def fit(
     check_share("--holdout", holdout, ends="[)")
     check_positive(positive, labelled)
     from pairlearn.estimators import PairClassifier
-    from pairlearn.estimators.measuring import FitCheckpoints, Measured
+    from pairlearn.estimators.measuring import FitCheckpoints, Measured, fit_and_measure
     from pairlearn.estimators.parameters import check_parameters
     from pairlearn.io.item_files import digest
     from pairlearn.training.devices import local_device
@@ -177,7 +178,10 @@ def fit(
                 reading, files, chosen, positive, parse_classes(classes),
                 noisy=noisy, prior=prior, majority=majority,
             )  # fmt: skip
-        measured = _train(classifier, data.table, checkpoints, holdout, seed, prior)
+        with _errors_of_training(checkpoints.folder):
+            measured = fit_and_measure(
+                classifier, data.table, checkpoints, holdout=holdout, seed=seed, prior=prior
+            )
     if not ranks.first:
         return None
     accuracy = measured.to_dict() if isinstance(measured, Measured) else None
@@ -256,31 +260,19 @@ def _read(
     return TrainingData(items, table, len(pairs), len(pairs.used()), statements, notes)
 
 
-def _train(
-    classifier: PairClassifier,
-    table: Table,
-    checkpoints: FitCheckpoints,
-    holdout: float,
-    seed: int,
-    prior: float | None,
-) -> Measured | str | None:
-    """Measure and fit; the accuracy, or why there is none."""
-    from pairlearn.estimators.measuring import fit_and_measure
+@contextmanager
+def _errors_of_training(checkpoint: Path) -> Iterator[None]:
+    """Turn a divergence or an interrupt into an error that says what the same command does then."""
     from pairlearn.training.loop import DivergedError
 
-    options: Any = {"holdout": holdout, "seed": seed, "prior": prior}
     try:
-        return fit_and_measure(classifier, table, checkpoints, **options)
+        yield
     except DivergedError as error:
         raise CommandError(error) from None
     except KeyboardInterrupt:
-        message = (
-            f"interrupted: the training so far is in {checkpoints.folder}; the same command "
-            "continues from there"
-            if checkpoints.folder.is_dir()
-            else "interrupted before the first checkpoint: the same command starts from the "
-            "beginning"
-        )
+        begun = f": the training so far is in {checkpoint}; the same command continues from there"
+        none = " before the first checkpoint: the same command starts from the beginning"
+        message = f"interrupted{begun if checkpoint.is_dir() else none}"
         raise CommandError(message, INTERRUPTED) from None
 
 
