@@ -107,7 +107,7 @@ def test_levels_and_hard_answers_are_recognised() -> None:
     judged, scores, _ = crowd(partial(levels, by=0.15), hard)
     graded, yes_or_no = Annotators.learn(judged, scores).people
     assert (graded.scale, yes_or_no.scale) == ("levels", "hard")
-    assert graded.lean_same == pytest.approx(0.15, abs=0.06)
+    assert graded.leans[0] == pytest.approx(0.15, abs=0.06)
     assert graded.guesses < 0.1
     assert yes_or_no.guesses < 0.2
 
@@ -137,7 +137,7 @@ def test_the_order_of_items_does_not_matter() -> None:
     other = Judgements(ends, judged.kind, values, None, judged.annotator)
     z = np.where(turned[:, None], scores[:, ::-1], scores)
     first, second = (Annotators.learn(*table) for table in ((judged, scores), (other, z)))
-    assert [p.lean_same for p in first.people] == [p.lean_same for p in second.people]
+    assert [p.leans for p in first.people] == [p.leans for p in second.people]
 
 
 def test_answers_without_a_name_are_those_of_the_only_annotator() -> None:
@@ -159,7 +159,7 @@ def test_nothing_learnt_corrects_nothing() -> None:
 
 def test_unknown_annotators_are_believed() -> None:
     judged, _, truth = crowd(ideal)
-    annotators = Annotators((Annotator("somebody else", 50, lean_same=0.2),))
+    annotators = Annotators((Annotator("somebody else", 50, leans=(0.2, 0.0)),))
     np.testing.assert_allclose(annotators.correct(judged).judged.values, truth, atol=0.01)
 
 
@@ -170,7 +170,7 @@ def test_the_spread_of_answers_is_estimated() -> None:
     judged, scores, truth = crowd(blurred, blurred, blurred)
     annotators = Annotators.learn(judged, scores)
     for person in annotators.people:
-        assert person.spreads == pytest.approx(0.15, abs=0.05)
+        assert person.spreads == pytest.approx((0.15, 0.15), abs=0.05)
     corrected, noise = annotators.correct(judged)
     left = (corrected.v - truth[:, 1]).var()
     assert noise is not None and noise.mean() == pytest.approx(left, rel=0.5)
@@ -280,7 +280,7 @@ def test_fit_learns_annotators_and_measures_with_them() -> None:
     model = PairClassifier(preprocessor=x, model="linear", random_state=0)
     model.fit(ends[:160], PairLabels(*values[:160].T, noisy=True))
     (person,) = model.annotators_.people
-    assert person.lean_right == pytest.approx(-0.25, abs=0.03)
+    assert person.leans[1] == pytest.approx(-0.25, abs=0.03)
     names = ["ann"] * 80  # a name that fit has not seen is believed; no name is the one learnt
     held = PairLabels(*values[160:].T, noisy=True)
     corrected = model.estimate_accuracy(ends[160:], held)

@@ -128,14 +128,14 @@ def test_a_forecast_without_what_it_needs(tmp_path: Path, monkeypatch: pytest.Mo
         needs["latest"] = store.latest()
     assert "pillow" in needs["outlook"]["needs"].lower()
     assert manners == {"manners": {}, "flagged": []}
-    manner = Annotator("ann", 200, guesses=0.5, lean_same=0.12, scale="hard")
+    manner = Annotator("ann", 200, guesses=0.5, leans=(0.12, 0.0), scale="hard")
     needs["manners"] = {"ann": (manner.phrases(), True)}
     (project.folder / "forecast.json").write_text(json.dumps(needs))
     with serving(project.folder, {"boss": boss}) as studio:
         page = studio.visit("boss").client.get("/supervisor").text
         words = studio.client.get("/api/status").json()["annotators"][0]["words"]
     assert ">Diese Objekte haben keine Merkmale" not in page and "illow" in page
-    assert "geraten: die Hälfte der Antworten; sagt um 0.12 zu oft „gleich“" in page
+    assert "geraten: 50% der Antworten (50% bis 50%); sagt um 0.12 ± 0.00 zu oft „gleich“" in page
     assert words == manner.sentence()  # programs are words in English
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Literal, TypeAlias
@@ -14,6 +15,8 @@ from pairlearn.judgements.answer_scale import RANGES, scale_of
 
 #: A text, and the values of its names in braces.
 Phrase: TypeAlias = tuple[str, dict[str, Any]]
+#: A number for similarities and one for differences.
+Two: TypeAlias = tuple[float, float]
 #: Mean squared distances of honest s and c from the nearest cell of the grid.
 GRID = (0.0015, 0.003)
 #: Levels that answers of any value are rounded to, in half the steps that the grid resolves.
@@ -26,9 +29,10 @@ LEANS = np.r_[-12:-1, 0, 2:13] / 40
 #: Candidate spreads, from none to that of answers which say nothing; a third apart, which is the
 #: error of a spread of ten answers.
 SPREADS = np.r_[0, np.geomspace(0.03, 0.5, 11)]
+GUESSES = "{share:.0%} of the answers are guesses ({low:.0%} to {high:.0%})"
 SAME = ("says “same” {lean} too much", "says “different” {lean} too much")
 RIGHT = ("favours the right one by {lean}", "favours the left one by {lean}")
-ALONE = "knows or believes {share} of what the others leave open"
+ALONE = "knows or believes {share:.0%} of what the others leave open"
 #: Guesses of an annotator who gives one answer to everything; 1 would leave no weight at all.
 NOTHING_ELSE = 0.999
 #: Share of guesses, and lean, that are reported if they are significant: none is in 108 honest
@@ -54,13 +58,13 @@ class Annotator:
     borrowed : float
         The part of that share that looks like answers to other pairs. The rest is anything on the
         scales.
-    lean_same, lean_same_error, lean_right, lean_right_error : float
+    leans, lean_errors : tuple of float
         What is added to similarities and to differences.
+    spreads, spread_errors : tuple of float
+        Standard deviations of similarities and of differences around what the annotator would say
+        on average; 0 for hard answers.
     knowledge : float
         Share of what the others leave open that the annotator knows, or believes to know.
-    spread_same, spread_same_error, spread_right, spread_right_error : float
-        Standard deviations of similarities and differences around what the annotator would say on
-        average; 0 for hard answers.
     scale : {"soft", "levels", "hard"}
         Whether answers take any value, are rounded to a few, or are yes or no.
     levels : tuple of two tuples of float
@@ -68,8 +72,8 @@ class Annotator:
 
     Examples
     --------
-    >>> Annotator("ann", 100, guesses=0.2, lean_right=-0.1).sentence()
-    'a fifth of the answers are guesses; favours the left one by 0.10'
+    >>> Annotator("ann", 100, leans=(0.0, -0.1), lean_errors=(0.01, 0.01)).sentence()
+    'favours the left one by 0.10 ± 0.02'
     """
 
     name: str
@@ -77,15 +81,11 @@ class Annotator:
     guesses: float = 0.0
     guesses_error: float = 0.0
     borrowed: float = 0.0
-    lean_same: float = 0.0
-    lean_same_error: float = 0.0
-    lean_right: float = 0.0
-    lean_right_error: float = 0.0
+    leans: Two = (0.0, 0.0)
+    lean_errors: Two = (0.0, 0.0)
+    spreads: Two = (0.0, 0.0)
+    spread_errors: Two = (0.0, 0.0)
     knowledge: float = 0.0
-    spread_same: float = 0.0
-    spread_same_error: float = 0.0
-    spread_right: float = 0.0
-    spread_right_error: float = 0.0
     scale: Literal["soft", "levels", "hard"] = "soft"
     levels: tuple[tuple[float, ...], tuple[float, ...]] = ((), ())
 
@@ -99,14 +99,12 @@ class Annotator:
         )
         # One answer to everything says nothing about any pair: all of them belong to others.
         constant = len(np.unique(np.nan_to_num(values, nan=9), axis=0)) == 1
-        spreads = (0.0, 0.0) if found.hard else START
         return cls(
             name,
             len(values),
             guesses=NOTHING_ELSE if constant else 0.12,
             borrowed=NOTHING_ELSE if constant else 0.02,
-            spread_same=spreads[0],
-            spread_right=spreads[1],
+            spreads=(0.0, 0.0) if found.hard else START,
             scale="hard" if found.hard else "levels" if same or right else "soft",
             levels=(same, right),
         )
@@ -129,18 +127,8 @@ class Annotator:
     @property
     def leaning(self) -> bool:
         """Whether answers that tell something surely lean."""
-        errors = np.array([self.lean_same_error, self.lean_right_error])
-        return self.informative and bool((np.abs(self.leans) > LEAN + 2 * errors).any())
-
-    @property
-    def leans(self) -> Floats:
-        """Leans of similarities and of differences."""
-        return np.array([self.lean_same, self.lean_right])
-
-    @property
-    def spreads(self) -> Floats:
-        """Spreads of similarities and of differences."""
-        return np.array([self.spread_same, self.spread_right])
+        clear = np.abs(self.leans) > LEAN + 2 * np.array(self.lean_errors)
+        return self.informative and bool(clear.any())
 
     @property
     def noise(self) -> Floats:
@@ -153,7 +141,7 @@ class Annotator:
             s, c = HONEST.T
             return np.array([(s * (1 - s)).mean(), (1 - s - c**2).mean()])
         steps = [np.diff(levels).mean() if len(levels) > 1 else 0.0 for levels in self.levels]
-        return self.spreads**2 + np.square(steps) / 12
+        return np.square(self.spreads) + np.square(steps) / 12
 
     def anything(self, values: Floats) -> Floats:
         """Probabilities (n,) of answers at random on the scales."""
@@ -162,7 +150,7 @@ class Annotator:
         sizes = np.array([len(self._levels(side)) for side in (0, 1)])
         return np.asarray(np.where(np.isnan(values), 1, 1 / sizes).prod(1))
 
-    def logs(self, values: Floats, leans: Floats) -> Floats:
+    def logs(self, values: Floats, leans: Sequence[float]) -> Floats:
         """Log-probabilities (n, cells) of answers (n, 2) that are no guesses, with these leans."""
         logs = np.zeros((len(values), len(HONEST)))
         for side in (0,) if self.scale == "hard" else (0, 1):
@@ -189,7 +177,7 @@ class Annotator:
 
     def _fitted(self, side: int, values: Floats, honest: Floats, leaning: bool) -> Annotator:
         """The same annotator with the likeliest lean and spread of one of the two answers."""
-        leans, spread = self.leans, float(self.spreads[side])
+        leans, spreads = list(self.leans), list(self.spreads)
         code, given = self._code(side, values)
         counts = np.eye(code.max() + 1)[code].T @ (given[:, None] * honest)
 
@@ -198,14 +186,13 @@ class Annotator:
             table = self._table(side, leans, spread)[: len(counts)]
             return float(np.vdot(table, counts) - np.log(len(values)) / 2 * (lean != 0))
 
-        lean = float(leans[side])
+        lean = leans[side]
         if leaning:
-            lean = max(LEANS.tolist(), key=lambda lean: gain(lean, spread))
+            lean = max(LEANS.tolist(), key=lambda lean: gain(lean, spreads[side]))
         if self.scale != "hard":
-            spread = max(SPREADS.tolist(), key=lambda spread: gain(lean, spread))
-        word = ("same", "right")[side]
-        fitted: dict[str, Any] = {f"lean_{word}": lean, f"spread_{word}": spread}
-        return replace(self, **fitted)
+            spreads[side] = max(SPREADS.tolist(), key=lambda spread: gain(lean, spread))
+        leans[side] = lean
+        return replace(self, leans=(leans[0], leans[1]), spreads=(spreads[0], spreads[1]))
 
     def _levels(self, side: int) -> tuple[float, ...]:
         return self.levels[side] or STEPS[side]
@@ -217,11 +204,11 @@ class Annotator:
         levels, column = np.array(self._levels(side)), values[:, side]
         return np.digitize(np.nan_to_num(column), _middles(levels)), ~np.isnan(column)
 
-    def _table(self, side: int, leans: Floats, spread: float) -> Floats:
+    def _table(self, side: int, leans: Sequence[float], spread: float) -> Floats:
         """Log-probabilities (codes, cells) of outcomes, or of levels."""
         if self.scale == "hard":
             return np.log(outcome_chances(*(_means(k, leans[k]) for k in (0, 1)))).T
-        return _level_logs(side, self._levels(side), float(leans[side]), spread)
+        return _level_logs(side, self._levels(side), leans[side], spread)
 
     def phrases(self) -> list[Phrase]:
         """Parts of the sentence, as keys of tables of translations.
@@ -238,19 +225,15 @@ class Annotator:
         if high - low > 0.5:
             phrases.append(("too few answers to say how many are guesses", {}))
         elif low >= 0.01:
-            text = "{share} of the answers are guesses"
-            if self.guesses_error:
-                text = "{share} of the answers are guesses ({low:.0%} to {high:.0%})"
-            shares = {"share": _in_words(self.guesses), "low": float(low), "high": float(high)}
-            phrases.append((text, shares))
-        errors = (self.lean_same_error, self.lean_right_error)
-        for lean, error, texts in zip(self.leans, errors, (SAME, RIGHT), strict=True):
+            shares = {"share": self.guesses, "low": float(low), "high": float(high)}
+            phrases.append((GUESSES, shares))
+        for lean, error, texts in zip(self.leans, self.lean_errors, (SAME, RIGHT), strict=True):
             if abs(lean) > 1.96 * error:
-                amount = f"{abs(lean):.2f}" + f" ± {1.96 * error:.2f}" * bool(error)
+                amount = f"{abs(lean):.2f} ± {1.96 * error:.2f}"
                 phrases.append((texts[int(lean < 0)], {"lean": amount}))
         if self.knowledge:
-            phrases.append((ALONE, {"share": f"{self.knowledge:.0%}"}))
-        spread = float(np.sqrt((self.spread_same**2 + self.spread_right**2 / 4) / 2))
+            phrases.append((ALONE, {"share": self.knowledge}))
+        spread = float(np.sqrt((self.spreads[0] ** 2 + self.spreads[1] ** 2 / 4) / 2))
         if spread >= 0.05:
             phrases.append(("answers vary by {spread:.2f}", {"spread": spread}))
         return phrases or [("nothing to correct", {})]
@@ -263,13 +246,6 @@ class Annotator:
 def in_words(phrases: list[Phrase]) -> str:
     """A sentence from its parts."""
     return "; ".join(text.format(**values) for text, values in phrases)
-
-
-def _in_words(share: float) -> str:
-    for value, word in ((0.2, "a fifth"), (0.25, "a quarter"), (1 / 3, "a third"), (0.5, "half")):
-        if abs(share - value) < 0.02:
-            return word
-    return f"{share:.0%}"
 
 
 @lru_cache(1024)

@@ -3,7 +3,8 @@
 A finding changes no answer, no weight and no fit. Each has its evidence in numbers, and says what
 to do. A name is in it only where chance would put it there in fewer than one of a thousand honest
 tables; `bench/speed/annotators.py --honest` counts how often it does. An annotator who
-is named once is not examined further.
+is named once is not examined further. The docstring of a function that looks for one is its
+sentence.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from pairlearn.annotators.answers import Answers
-from pairlearn.columns import Floats
+from pairlearn.columns import Floats, Mask
 from pairlearn.finding import Finding
 from pairlearn.io.cells import list_names
 from pairlearn.judgements import Judgements
@@ -39,35 +40,8 @@ MIDDLE = 0.1
 #: Names that a sentence lists; more would not be read.
 NAMED = 5
 
-#: All findings: their sentences by code.
-SENTENCES = {
-    "constant-answers": (
-        "{answers:,} answers{by} all have {said}, which says nothing about the pairs. Check "
-        "that these are the right columns, and ask again."
-    ),
-    "untouched": (
-        "{share:.0%} of {answers:,} answers{by} are exactly in the middle of both scales "
-        "(similarity 0.5, difference 0), like sliders that were not moved. If they mean “no "
-        "answer”, drop these rows from all files."
-    ),
-    "copied-annotator": (
-        "All {shared:,} answers{by} equal those of {other} to the last digit on the pairs that "
-        "both judged. A table imported twice, one model under two names, or people who copy each "
-        "other are one voice: leave one of them out."
-    ),
-    "reversed-annotator": (
-        "Differences{by} run against those of the others (correlation {correlation:.2f} with "
-        "{other} on {shared:,} pairs): left and right seem to be exchanged. A difference above 0 "
-        "says that the right item is the more positive one. Ask, and change the sign of theirs."
-    ),
-    "rival-annotators": (
-        "{one} and {other} contradict each other on the same pairs (mean correlation of their "
-        "differences {correlation:.2f}), and the answers do not show which of the two is right. "
-        "Look at some of these pairs yourself, or have other people judge them."
-    ),
-}
-#: A code, the numbers of the annotators it is about, and the values that fill its sentence.
-Found: TypeAlias = Iterator[tuple[str, list[int], dict[str, Any]]]
+#: The numbers of the annotators that a finding is about, and what fills its sentence.
+Found: TypeAlias = Iterator[tuple[list[int], dict[str, Any]]]
 
 
 def findings(judged: Judgements, log_odds: Any = None) -> list[Finding]:
@@ -94,8 +68,8 @@ def findings(judged: Judgements, log_odds: Any = None) -> list[Finding]:
     answers = Answers.of(judged)
     people = np.argsort([-len(rows) for rows in answers.each], kind="stable").tolist()
     scores, found = answers.scores(log_odds), list[Finding]()
-    for look in (_one_answer, _untouched, _copies, _reversed, _camps):
-        for code, who, numbers in look(answers, people, scores):
+    for code, look in LOOKS.items():
+        for who, numbers in look(answers, people, scores):
             names = [answers.names[k] for k in who]
             numbers["by"] = f" by {names[0]}" if names[0] else ""
             ids = tuple(filter(None, names))
@@ -106,10 +80,8 @@ def findings(judged: Judgements, log_odds: Any = None) -> list[Finding]:
 
 
 def _one_answer(answers: Answers, people: list[int], scores: Floats | None) -> Found:
-    """Annotators who give one answer to everything, or always one similarity or difference.
-
-    Where the others' answers vary that is no chance; where there are no others it is in any case
-    nothing to learn from.
+    """{answers:,} answers{by} all have {said}, which says nothing about the pairs. Check that these
+    are the right columns, and ask again.
     """
     for who in people:
         for columns in ([0, 1], [0], [1]):
@@ -117,6 +89,8 @@ def _one_answer(answers: Answers, people: list[int], scores: Floats | None) -> F
             own = own[~np.isnan(own).any(1)]
             if len(own) < SHARED or (own != own[0]).any():
                 continue
+            # Where the others' answers vary that is no chance. Where there are no others it is in
+            # any case nothing to learn from.
             given = answers.values[:, columns]
             others = int((~np.isnan(given)).all(1).sum()) - len(own)
             alike = int((given == own[0]).all(1).sum()) - len(own)
@@ -125,22 +99,27 @@ def _one_answer(answers: Answers, people: list[int], scores: Floats | None) -> F
                 continue
             words = zip(np.array(["similarity", "difference"])[columns], own[0], strict=True)
             said = " and ".join(f"{word} {value:g}" for word, value in words)
-            numbers = {"answers": len(own), "said": said, "chance": chance}
-            yield "constant-answers", [who], numbers
+            yield [who], {"answers": len(own), "said": said, "chance": chance}
             break
 
 
 def _untouched(answers: Answers, people: list[int], scores: Floats | None) -> Found:
-    """Answers exactly in the middle of both scales, like sliders that were not moved."""
+    """{share:.0%} of {answers:,} answers{by} are exactly in the middle of both scales (similarity
+    0.5, difference 0), like sliders that were not moved. If they mean “no answer”, drop these rows
+    from all files.
+    """
     for who in people:
         values = answers.values[answers.each[who]]
         share = float((values == [0.5, 0]).all(1).mean())
         if share > MIDDLE and len(values) >= SHARED and not scale_of(*values.T).coarse:
-            yield "untouched", [who], {"share": share, "answers": len(values)}
+            yield [who], {"share": share, "answers": len(values)}
 
 
 def _copies(answers: Answers, people: list[int], scores: Floats | None) -> Found:
-    """Annotators whose soft answers equal another's to the last digit on all shared pairs."""
+    """All {shared:,} answers{by} equal those of {other} to the last digit on the pairs that both
+    judged. A table imported twice, one model under two names, or people who copy each other are one
+    voice: leave one of them out.
+    """
     columns = {k: answers.by_pair(k) for k in sorted(people[:MOST])}
     copied = set[int]()
     for first, later in combinations(columns, 2):
@@ -151,21 +130,22 @@ def _copies(answers: Answers, people: list[int], scores: Floats | None) -> Found
         if later in copied or points < SHARED or not np.array_equal(ours, theirs, equal_nan=True):
             continue
         copied.add(later)
-        other = answers.names[first] or "the others"
-        yield "copied-annotator", [later], {"other": other, "shared": len(ours)}
+        yield [later], {"other": answers.names[first] or "the others", "shared": len(ours)}
 
 
 def _reversed(answers: Answers, people: list[int], scores: Floats | None) -> Found:
-    """Annotators whose differences run against several voices that agree, the scores among them."""
+    """Differences{by} run against those of the others (correlation {correlation:.2f} with {other}
+    on {shared:,} pairs): left and right seem to be exchanged. A difference above 0 says that the
+    right item is the more positive one. Ask, and change the sign of theirs.
+    """
     people = people[:MOST]
     voices = [answers.by_pair(k)[:, 1] for k in people]
     names = [answers.names[k] for k in people]
     if scores is not None:
         voices.append(np.diff(1 / (1 + np.exp(-scores.clip(-30, 30))))[:, 0])
         names.append("a model of the other pairs")
-    correlation, errors, shared = _correlations(voices)
-    against = (correlation < -RELATED) & (errors < -CLEAR)
-    along = (correlation > RELATED) & (errors > CLEAR)
+    correlation, shared = _correlations(voices)
+    along, against = _clear(correlation, shared), _clear(-correlation, shared)
     for k, who in enumerate(people):
         enemies = np.flatnonzero(against[k])
         # No annotator is on this side, and at least two on the other agree with each other.
@@ -173,25 +153,24 @@ def _reversed(answers: Answers, people: list[int], scores: Floats | None) -> Fou
             continue
         worst = int(enemies[correlation[k, enemies].argmin()])
         numbers = {"correlation": float(correlation[k, worst]), "other": names[worst]}
-        yield "reversed-annotator", [who], numbers | {"shared": int(shared[k, worst])}
+        yield [who], numbers | {"shared": int(shared[k, worst])}
 
 
 def _camps(answers: Answers, people: list[int], scores: Floats | None) -> Found:
-    """Two groups of annotators whose answers to the same pairs are unrelated or opposite.
-
-    Two people who judge the same pairs by the same items are related; where the upper end of the
-    interval of their correlation is below that, they are apart. An annotator who is apart
-    from all others guesses, which the model contains, unless there are only two.
+    """{one} and {other} contradict each other on the same pairs (mean correlation of their
+    differences {correlation:.2f}), and the answers do not show which of the two is right. Look at
+    some of these pairs yourself, or have other people judge them.
     """
     from scipy.sparse.csgraph import connected_components  # slow to import
 
     if len(people := people[:MOST]) < 2:
         return
-    correlation, errors, shared = _correlations([answers.by_pair(k)[:, 1] for k in people])
+    correlation, shared = _correlations([answers.by_pair(k)[:, 1] for k in people])
+    # Two people who judge the same pairs by the same items are related.
     apart = (shared >= SHARED) & (correlation + CLEAR / np.sqrt(shared.clip(1)) < RELATED)
-    along = (correlation > RELATED) & (errors > CLEAR)
-    count, camp = connected_components(along, directed=False)
+    count, camp = connected_components(_clear(correlation, shared), directed=False)
     groups = [np.flatnonzero(camp == number) for number in range(count)]
+    # An annotator who is apart from all others guesses, which the model contains.
     groups = [group for group in groups if len(group) > 1 or len(people) == 2]
     for first, second in combinations(groups, 2):
         between = np.ix_(first, second)
@@ -200,12 +179,11 @@ def _camps(answers: Answers, people: list[int], scores: Floats | None) -> Found:
         sides = [[people[k] for k in group] for group in (first, second)]
         one, other = (list_names([answers.names[k] for k in side], NAMED) for side in sides)
         value = float(correlation[between][apart[between]].mean())
-        numbers = {"one": one, "other": other, "correlation": value}
-        yield "rival-annotators", [*sides[0], *sides[1]], numbers
+        yield [*sides[0], *sides[1]], {"one": one, "other": other, "correlation": value}
 
 
-def _correlations(voices: Sequence[Floats]) -> tuple[Floats, Floats, Floats]:
-    """Correlations of columns where both are given, in standard errors, and how many those are.
+def _correlations(voices: Sequence[Floats]) -> tuple[Floats, Floats]:
+    """Correlations of columns where both are given, and how many those are.
 
     They are uncentred, since 0 has a meaning: both items are alike.
     """
@@ -214,5 +192,21 @@ def _correlations(voices: Sequence[Floats]) -> tuple[Floats, Floats, Floats]:
     shared, squares = given.T @ given, np.square(values).T @ given
     correlation = (values.T @ values) / np.sqrt(squares * squares.T + 1e-12)
     np.fill_diagonal(correlation, 0)
-    correlation = np.where(shared >= SHARED, correlation, 0)
-    return correlation, correlation * np.sqrt(shared), shared
+    return np.where(shared >= SHARED, correlation, 0), shared
+
+
+def _clear(correlation: Floats, shared: Floats) -> Mask:
+    """Which correlations are strong and significant."""
+    return np.asarray((correlation > RELATED) & (correlation * np.sqrt(shared) > CLEAR))
+
+
+#: What to look for, by code, in this order; the docstring is the sentence.
+LOOKS = {
+    "constant-answers": _one_answer,
+    "untouched": _untouched,
+    "copied-annotator": _copies,
+    "reversed-annotator": _reversed,
+    "rival-annotators": _camps,
+}
+#: Sentences of all findings by code.
+SENTENCES = {code: " ".join((look.__doc__ or "").split()) for code, look in LOOKS.items()}

@@ -119,8 +119,8 @@ class Annotators:
     >>> ends = np.arange(800).reshape(-1, 2)
     >>> judged = Judgements.from_pairs(ends, values, annotator=["ann"] * 400)
     >>> annotators = Annotators.learn(judged)
-    >>> round(annotators.people[0].lean_right, 1)
-    -0.2
+    >>> annotators.people[0].leans
+    (0.0, -0.2)
     >>> corrected = annotators.correct(judged).judged
     >>> bool(np.abs(corrected.v - honest.difference).mean() < 0.03)
     True
@@ -238,7 +238,7 @@ class Annotators:
                 )
             person = self.people[0]
         if person is None or person.scale not in ("soft", start.scale):
-            return replace(start, guesses=0.0, borrowed=0.0, spread_same=0.0, spread_right=0.0)
+            return replace(start, guesses=0.0, borrowed=0.0, spreads=(0.0, 0.0))
         return person
 
 
@@ -412,7 +412,8 @@ class _Fit:
             own[:, 0] = (1 - sure) / share - sure / (1 - share)
             for side, step in enumerate(np.eye(2) / 80):  # half a step of the leans
                 up, down = (
-                    person.logs(answers.values[rows], person.leans + move) for move in (step, -step)
+                    person.logs(answers.values[rows], np.add(person.leans, move).tolist())
+                    for move in (step, -step)
                 )
                 own[:, 1 + side] = 40 * (state.heard[k].honest() * (up - down)).sum(1)
             scores[:, 3 * k : 3 * k + 3] = _sums(answers.pair[rows], own, len(scores))
@@ -424,22 +425,18 @@ class _Fit:
         variances = np.diag(inverse)[: 3 * people].reshape(people, 3).copy()
         falls = np.minimum(scores.sum(0)[: 3 * people : 3], 0)
         variances[:, 0] = 1 / (1 / variances[:, 0] + falls**2)
-        annotators = []
-        for person, (guesses, same, right) in zip(self.people, np.sqrt(variances), strict=True):
+        known = []
+        for person, (guesses, same, right) in zip(
+            self.people, np.sqrt(variances).tolist(), strict=True
+        ):
             n = max(person.answers, 1)
             share = (person.guesses * n + 0.5) / (n + 1)
-            few = np.sqrt(2 * max(n * (1 - person.guesses), 1))
-            annotators.append(
-                replace(
-                    person,
-                    guesses_error=float(max(guesses, np.sqrt(share * (1 - share) / n))),
-                    lean_same_error=float(same),
-                    lean_right_error=float(right),
-                    spread_same_error=float(person.spread_same / few),
-                    spread_right_error=float(person.spread_right / few),
-                )
-            )
-        return tuple(annotators)
+            error = float(max(guesses, np.sqrt(share * (1 - share) / n)))
+            few = float(np.sqrt(2 * max(n * (1 - person.guesses), 1)))
+            spreads = (person.spreads[0] / few, person.spreads[1] / few)
+            errors = replace(person, guesses_error=error, lean_errors=(same, right))
+            known.append(replace(errors, spread_errors=spreads))
+        return tuple(known)
 
 
 def _sums(at: Indices, rows: Floats, count: int) -> Floats:

@@ -41,10 +41,7 @@ SETTLED_BY_LABELS = {
 #: Findings that the classes or their frequencies may be wrong, which `fit` repeats.
 SIDES = {"contradicted-classes", "majority-unclear", "prior-disagrees"}
 #: Attributes of each annotator in the JSON.
-HABITS = (
-    "answers", "guesses", "lean_same", "lean_right", "knowledge", "spread_same", "spread_right",
-    "scale",
-)  # fmt: skip
+HABITS = ("answers", "guesses", "leans", "spreads", "knowledge", "scale")
 
 
 @app.command(cls=Command)

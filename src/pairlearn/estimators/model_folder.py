@@ -127,15 +127,11 @@ class Person(Section):
     guesses: float
     guesses_error: float
     borrowed: float
-    lean_same: float
-    lean_same_error: float
-    lean_right: float
-    lean_right_error: float
+    leans: tuple[float, float]
+    lean_errors: tuple[float, float]
+    spreads: tuple[float, float]
+    spread_errors: tuple[float, float]
     knowledge: float
-    spread_same: float
-    spread_same_error: float
-    spread_right: float
-    spread_right_error: float
     scale: Literal["soft", "levels", "hard"]
     levels: tuple[tuple[float, ...], tuple[float, ...]]
 

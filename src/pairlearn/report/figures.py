@@ -138,16 +138,14 @@ def plot_learning(history: Sequence[Mapping[str, float]], ax: Axes) -> Axes:
 def plot_annotators(people: Sequence[Annotator], ax: Axes) -> Axes:
     """Guesses, leans and spread of every annotator, with 95% intervals."""
     kinds = {
-        "guesses": ("o", BLUE, "guesses", "guesses_error"),
-        "lean to “same”": ("^", ORANGE, "lean_same", "lean_same_error"),
-        "lean to the right": ("s", GREEN, "lean_right", "lean_right_error"),
-        "spread": ("D", GREY, "spread_same", "spread_same_error"),
+        "guesses": ("o", BLUE, [(p.guesses, p.guesses_error) for p in people]),
+        "lean to “same”": ("^", ORANGE, [(p.leans[0], p.lean_errors[0]) for p in people]),
+        "lean to the right": ("s", GREEN, [(p.leans[1], p.lean_errors[1]) for p in people]),
+        "spread": ("D", GREY, [(p.spreads[0], p.spread_errors[0]) for p in people]),
     }
     ax.axvline(0, color="black", ls="--", lw=0.9)
-    for number, (name, (marker, color, *columns)) in enumerate(kinds.items()):
-        value, error = (
-            np.array([getattr(person, column) for person in people]) for column in columns
-        )
+    for number, (name, (marker, color, values)) in enumerate(kinds.items()):
+        value, error = np.array(values).T
         # Shares and spreads are never below 0; leans may be.
         low = value - 1.96 * error if "lean" in name else np.maximum(value - 1.96 * error, 0)
         high = np.minimum(value + 1.96 * error, 1)

@@ -307,12 +307,7 @@ def disputes(answers: Sequence[StoredAnswer]) -> list[list[StoredAnswer]]:
 
 def _sentence(studio: Studio, phrases: Sequence[Phrase]) -> str:
     """How an annotator answers, in the language of the page."""
-    words, parts = studio.project.words, []
-    for text, values in phrases:
-        if "share" in values:
-            values = values | {"share": words(values["share"])}
-        parts.append(words(text, **values))
-    return "; ".join(parts)
+    return "; ".join(studio.project.words(text, **values) for text, values in phrases)
 
 
 def _judges(store: Store, answers: list[StoredAnswer]) -> dict[str, Any]:
