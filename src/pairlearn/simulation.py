@@ -21,6 +21,7 @@ from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit, logit, logsumexp, softmax
 
 from pairlearn.columns import Floats, Indices, Mask, check_share
 from pairlearn.io import ItemTable, open_rows, write_items, write_pairs
@@ -70,13 +71,11 @@ class Simulation:
         write_pairs(self.pairs, pairs)
         columns: dict[str, Any] = {"id": self.items.ids}
         if self.names:
+            posteriors = zip(self.names, self.posterior.T, strict=True)
             columns["class"] = np.array(self.names)[self.positive]
-            columns |= {
-                f"posterior_{n}": p for n, p in zip(self.names, self.posterior.T, strict=True)
-            }
+            columns |= {f"posterior_{name}": posterior for name, posterior in posteriors}
         else:
-            columns["class"] = np.where(self.positive, 1, -1)
-            columns["posterior"] = self.posterior
+            columns |= {"class": np.where(self.positive, 1, -1), "posterior": self.posterior}
         with open_rows(truth, list(columns)) as rows:
             rows.write(columns)
         return [items, pairs, truth]
@@ -154,8 +153,13 @@ def simulate(
             raise ValueError(f"{name} must be at least {least}; got {number}")
     check_share("prior", prior)
     check_share("annotator_prior", annotator_prior)
-    also = also or {}
-    _check_shares(missing, preference, repeated, also)
+    for name, share in (("missing", missing), ("preference", preference), ("repeated", repeated)):
+        check_share(name, share, ends="[]")
+    if missing + preference > 1:
+        raise ValueError(f"missing and preference are {missing + preference:g} together: at most 1")
+    for name, share in (also := also or {}).items():
+        kind(name)  # refuses unknown names
+        check_share(f"also: the share of {name}", share, ends="(]")
     if not 0 <= noise < math.inf:
         raise ValueError(f"noise must be a finite number of at least 0; got {noise:g}")
     if repeated and annotators < 2:
@@ -167,43 +171,38 @@ def simulate(
                 "classes are three or more, of gaussians, without annotator_prior, also or "
                 f"preference; got {', '.join(names)} of {distribution}"
             )
-        return _of_classes(
-            names, pairs, items or 2 * pairs, OVERLAP if overlap is None else overlap,
-            (annotators, noise, missing, repeated), seed,
-        )  # fmt: skip
-    if distribution in ("digits", "breast-cancer"):
-        if overlap is not None:
-            raise ValueError(f"overlap is fixed in {distribution}: leave it out")
+    if overlap is not None and distribution in _INVERSE_PENALTY:
+        raise ValueError(f"overlap is fixed in {distribution}: leave it out")
+    error, count = OVERLAP if overlap is None else overlap, items or 2 * pairs
+    if distribution in LARGEST_OVERLAP and not 0 < error <= LARGEST_OVERLAP[distribution]:
+        raise ValueError(
+            f"overlap must lie in (0, {LARGEST_OVERLAP[distribution]:g}] for {distribution}; "
+            f"got {error:g}"
+        )
+    answering: Any = {"noise": noise, "missing": missing, "preference": preference, "seed": seed}
+    if len(classes):
+        x, y, posterior = _draw_classes(names, count, error, seed)
+        ends, annotator = _assign(count, pairs, annotators, repeated, seed)
+        about, q = _ask(x, posterior, ends, seed)
+        log_odds = logit(posterior[ends, about[:, None]].clip(1e-12, 1 - 1e-12))
+        judged = _judge(log_odds, ends, np.arange(count), annotator, **answering)
+        sets = np.array([join_set([name]) for name in names])
+        table = ItemTable(judged.ids, x, [f"x{k + 1}" for k in range(len(names))])
+        return Simulation(table, replace(judged, about=sets[about], q=q), y, posterior, names)
+    if distribution in _INVERSE_PENALTY:
         drawn = _from_data_set(distribution, pairs, prior, items, seed)
     else:
-        count = 2 * pairs if items is None else items
-        error = OVERLAP if overlap is None else overlap
         drawn = _from_density(distribution, count, prior, error, seed)
-    posterior = _sigmoid(drawn.evidence + _logit(annotator_prior or prior))
-    ends, annotator = _assign(len(posterior), pairs, annotators, repeated, seed)
-    log_odds = drawn.evidence[ends] + _logit(annotator_prior or prior)
-    seen, ids = _perceive(log_odds, annotator, seed), np.arange(len(posterior))
-    judged = _judge(seen, ends, ids, annotator, noise, missing, preference, seed)
-    others = [_state(k, round(share * pairs), posterior, seed) for k, share in also.items()]
+    ids, log_odds = np.arange(len(drawn.evidence)), drawn.evidence + logit(annotator_prior or prior)
+    ends, annotator = _assign(len(ids), pairs, annotators, repeated, seed)
+    judged = _judge(log_odds[ends], ends, ids, annotator, **answering)
+    others = [_state(k, round(share * pairs), expit(log_odds), seed) for k, share in also.items()]
     return Simulation(
         ItemTable(ids, drawn.features.astype(np.float32), list(drawn.names)),
         Judgements.concatenate([judged, *others]),
         drawn.positive,
-        _sigmoid(drawn.evidence + _logit(prior)),
+        expit(drawn.evidence + logit(prior)),
     )
-
-
-def _check_shares(
-    missing: float, preference: float, repeated: float, also: Mapping[str, float]
-) -> None:
-    """Refuse shares of judgements that are out of range."""
-    for name, share in (("missing", missing), ("preference", preference), ("repeated", repeated)):
-        check_share(name, share, ends="[]")
-    if missing + preference > 1:
-        raise ValueError(f"missing and preference are {missing + preference:g} together: at most 1")
-    for name, share in also.items():
-        kind(name)  # refuses unknown names
-        check_share(f"also: the share of {name}", share, ends="(]")
 
 
 class _Items(NamedTuple):
@@ -219,11 +218,6 @@ class _Items(NamedTuple):
 
 
 def _from_density(distribution: str, count: int, prior: float, overlap: float, seed: int) -> _Items:
-    if not 0 < overlap <= LARGEST_OVERLAP[distribution]:
-        raise ValueError(
-            f"overlap must lie in (0, {LARGEST_OVERLAP[distribution]:g}] for {distribution}; "
-            f"got {overlap:g}"
-        )
     positive = np.arange(count) < int(count * prior + 1e-9)
     positive = positive[permutation(stream(seed, "classes"), count)]
     draws = normal(stream(seed, "features"), 2 * count).reshape(count, 2)
@@ -247,16 +241,12 @@ def _arc(angle: Floats, moon: int) -> Floats:
 def _moon_evidence(points: Floats, sigma: float) -> Floats:
     """Log P(x | lower moon) − log P(x | upper moon), by the midpoint rule along the arcs."""
     angles = (np.arange(120) + 0.5) * math.pi / 120
-    result = np.empty(len(points))
-    for start in range(0, len(points), 8192):
-        part = points[start : start + 8192]
-        logs = []
-        for moon in (1, 0):
-            squares = ((part[:, None] - _arc(angles, moon)) ** 2).sum(-1) / (2 * sigma**2)
-            least = squares.min(axis=1)
-            logs.append(np.log(np.exp(least[:, None] - squares).sum(axis=1)) - least)
-        result[start : start + 8192] = logs[0] - logs[1]
-    return result
+    logs = []
+    for part in np.array_split(points, range(8192, len(points), 8192)):  # they fit into memory
+        squares = (((part[:, None] - _arc(angles, moon)) ** 2).sum(-1) for moon in (1, 0))
+        logs.append([logsumexp(-each / (2 * sigma**2), axis=1) for each in squares])
+    lower, upper = np.concatenate(logs, 1)
+    return np.asarray(lower - upper)
 
 
 @cache
@@ -325,45 +315,34 @@ def _data_set(name: str) -> _Items:
     regression = LogisticRegression(C=_INVERSE_PENALTY[name], max_iter=2000)
     model = make_pipeline(StandardScaler(), regression)
     log_odds = cross_val_predict(model, data.data, positive, cv=5, method="decision_function")
-    evidence = np.asarray(log_odds, dtype=np.float64) - _logit(float(positive.mean()))
+    evidence = np.asarray(log_odds, dtype=np.float64) - logit(positive.mean())
     return _Items(data.data, names, positive, evidence)
 
 
-def _of_classes(
-    names: tuple[str, ...],
-    pairs: int,
-    items: int,
-    overlap: float,
-    habits: tuple[int, float, float, float],
-    seed: int,
-) -> Simulation:
-    """Simulate more than two classes; `habits` are annotators, noise, missing and repeated."""
-    if not 0 < overlap <= LARGEST_OVERLAP["gaussians"]:
-        raise ValueError(f"overlap must lie in (0, 0.45]; got {overlap:g}")
-    count, (annotators, noise, missing, repeated) = len(names), habits
+def _draw_classes(
+    names: tuple[str, ...], items: int, overlap: float, seed: int
+) -> tuple[Floats, Indices, Floats]:
+    """Features, classes and posteriors (n, K) of Gaussians around the corners of a simplex."""
+    count = len(names)
     classes = permutation(stream(seed, "classes"), items) % count
     corners = -math.sqrt(2) * NormalDist().inv_cdf(overlap) * np.eye(count)
     x = corners[classes] + normal(stream(seed, "features"), items * count).reshape(items, count)
-    posterior = np.exp(x @ corners - (x @ corners).max(1, keepdims=True))
-    posterior /= posterior.sum(1, keepdims=True)
-    ends, annotator = _assign(items, pairs, annotators, repeated, seed)
-    about = permutation(stream(seed, "about"), len(ends)) % count
-    q, first = np.full(len(ends), 1 / count), len(ends) // 4
-    p = posterior[ends, about[:, None]]
-    gaps = x[ends[:first, 1]] - x[ends[:first, 0]]
-    quick = np.empty_like(posterior)
+    return x, classes, softmax(x @ corners, 1)
+
+
+def _ask(x: Floats, posterior: Floats, ends: Indices, seed: int) -> tuple[Indices, Floats]:
+    """The class that each pair is asked about, and the probability with which it was chosen."""
+    first, count = len(ends) // 4, posterior.shape[1]
+    about, q = permutation(stream(seed, "about"), len(ends)) % count, np.full(len(ends), 1 / count)
+    quick, gaps = np.empty_like(posterior), x[ends[:first, 1]] - x[ends[:first, 0]]
     for k in range(count):  # differences of posteriors are about linear in those of features
         asked = about[:first] == k
-        slope = np.linalg.lstsq(gaps[asked], p[:first][asked] @ [-1, 1], rcond=None)[0]
+        c = posterior[ends[:first], k][asked] @ [-1, 1]
+        slope = np.linalg.lstsq(gaps[asked], c, rcond=None)[0]
         quick[:, k] = ((x - x.mean(0)) @ slope + 1 / count).clip(0.01)
     quick /= quick.sum(1, keepdims=True)
     about[first:], q[first:] = propose_sets(quick, ends[first:], seed=seed)
-    p = posterior[ends, about[:, None]].clip(1e-12, 1 - 1e-12)
-    seen, ids = _perceive(np.log(p) - np.log1p(-p), annotator, seed), np.arange(items)
-    judged = _judge(seen, ends, ids, annotator, noise, missing, 0.0, seed)
-    sets = np.array([join_set([name]) for name in names])
-    table = ItemTable(ids, x.astype(np.float32), [f"x{k + 1}" for k in range(count)])
-    return Simulation(table, replace(judged, about=sets[about], q=q), classes, posterior, names)
+    return about, q
 
 
 # ---- judgements -------------------------------------------------------------------------------
@@ -385,27 +364,27 @@ def _assign(
 def _perceive(log_odds: Floats, annotator: NDArray[np.str_] | None, seed: int) -> Floats:
     """Posteriors (n, 2) of both items as the annotator of each judgement sees them."""
     if annotator is None:
-        return _sigmoid(log_odds)
+        return np.asarray(expit(log_odds))
     names, who = np.unique(annotator, return_inverse=True)
     low, high = SPREAD
     spread = low + (high - low) * uniform(stream(seed, "spreads"), len(names))
     errors = normal(stream(seed, "perception"), log_odds.size).reshape(log_odds.shape)
-    return _sigmoid(log_odds + spread[who][:, None] * errors)
+    return np.asarray(expit(log_odds + spread[who][:, None] * errors))
 
 
 def _judge(
-    posterior: Floats,
+    log_odds: Floats,
     ends: Indices,
     ids: Indices,
     annotator: NDArray[np.str_] | None,
+    *,
     noise: float,
     missing: float,
     preference: float,
     seed: int,
 ) -> Judgements:
     """Similarities and differences with noise; of some pairs only one of them, or a preference."""
-    n = len(ends)
-    labels = PairLabels.from_posteriors(*posterior.T)
+    n, labels = len(ends), PairLabels.from_posteriors(*_perceive(log_odds, annotator, seed).T)
     factors = 1 + noise * normal(stream(seed, "label noise"), 2 * n).reshape(2, n)
     similarity = np.clip(labels.similarity * factors[0], 0, 1)
     difference = np.clip(labels.difference * factors[1], -1, 1)
@@ -454,11 +433,3 @@ def _pair_up(items: int, pairs: int, seed: int) -> Indices:
         key = drawn.min(axis=1) * items + drawn.max(axis=1)
         drawn = drawn[np.sort(np.unique(key, return_index=True)[1])]
     return drawn[:pairs]
-
-
-def _logit(p: float) -> float:
-    return math.log(p / (1 - p))
-
-
-def _sigmoid(z: Floats) -> Floats:
-    return 1 / (1 + np.exp(-np.clip(z, -700, 700)))
