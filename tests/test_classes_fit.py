@@ -447,7 +447,19 @@ def test_from_files_to_predictions(tmp_path: Path) -> None:
     labelled = run("evaluate", model, items, held, "--labelled", known, "--json").stdout
     assert json.loads(labelled)["accuracy"]["method"] == "labelled"
     page = tmp_path / "page.html"
-    assert "3 classes" in run("report", model, items, held, page, code=2).output
+    run("report", model, items, held, page)
+    text = page.read_text()
+    assert measured["accuracy"]["sentence"] in text and "<script src" not in text
+    recall = measured["accuracy"]["recall"]["cow"]
+    assert f"{recall['value']:.3f}" in text and f"{recall['low']:.3f}" in text
+    options = ("--threshold", "0.4", "--force")
+    refused = run("report", model, items, held, page, *options, code=2)
+    assert "for two classes" in refused.output
+    planned = json.loads(
+        run("plan", "--within", 0.1, "--accuracy", 0.8, "--pilot", pairs, "--json").stdout
+    )
+    assert planned["assumptions"]["classes"] == 3 and planned["pairs_independent"] is None
+    run("plan", "--within", 0.1, "--accuracy", 0.8, "--pilot", pairs, "--prior", 0.2, code=2)
     assert "for two classes" in run("evaluate", model, items, held, "--cost", "1,2", code=2).output
     compared = run("compare", items, pairs, "--models", "linear,mlp", "--epochs", 5, "--json")
     ranking = json.loads(compared.stdout)

@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pairlearn import PairLabels
+from pairlearn import Judgements, PairLabels
 from pairlearn.check.planning import (
     annotator_accuracy,
     annotator_strength,
     plan,
+    plan_classes,
 )
-from pairlearn.evaluation import estimate_accuracy
+from pairlearn.evaluation import estimate_accuracy, estimate_class_accuracy
 from pairlearn.evaluation.judged import proportion
 
 
@@ -137,3 +138,28 @@ def test_wrong_requests(changes: dict[str, Any], message: str) -> None:
 def test_strength_needs_pairs_that_differ() -> None:
     with pytest.raises(ValueError, match="no pair with both judgements and a similarity below 1"):
         annotator_strength(PairLabels([1.0, 0.5], [0.0, math.nan]), 0.5)
+
+
+@pytest.mark.parametrize(("classes", "strength", "accuracy"), [(3, 4.0, 0.85), (6, 3.0, 0.7)])
+def test_plans_of_several_classes(classes: int, strength: float, accuracy: float) -> None:
+    """Tables of the planned size have the half width."""
+    wanted = plan_classes(0.05, classes=classes, accuracy=accuracy, strength=strength)
+    rng, widths, values = np.random.default_rng(1), [], []
+    for _ in range(40):
+        y = rng.integers(classes, size=2 * wanted.pairs)
+        z = rng.normal(size=(len(y), classes))
+        z[np.arange(len(y)), y] += strength / np.sqrt(2)
+        r = np.exp(z * strength / np.sqrt(2))
+        r /= r.sum(1, keepdims=True)
+        spoilt = rng.random(len(y)) < (r.max(1).mean() - accuracy) / (r.max(1).mean() - 1 / classes)
+        decided = np.where(spoilt, rng.integers(classes, size=len(y)), r.argmax(1))
+        ends, k = np.arange(len(y)).reshape(-1, 2), rng.integers(classes, size=wanted.pairs)
+        labels = PairLabels.from_posteriors(r[ends[:, 0], k], r[ends[:, 1], k])
+        rows = Judgements.from_pairs(ends, labels, about=k).of_classes(range(classes))
+        found = estimate_class_accuracy(*np.eye(classes)[decided[ends.T]], rows)
+        widths.append((found.high - found.low) / 2)
+        values.append(found.value)
+    assert np.mean(values) == pytest.approx(accuracy, abs=0.02)
+    assert np.mean(widths) == pytest.approx(0.05, rel=0.1)
+    with pytest.raises(ValueError, match="accuracy must lie in"):
+        plan_classes(0.05, classes=classes, accuracy=0.999, strength=strength)

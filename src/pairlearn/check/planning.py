@@ -9,10 +9,12 @@ differ widely from what is planned. The annotator is calibrated and of strength 
     logit r = μ u + logit π₊,   u ~ N(+μ/2, 1) for positives, N(−μ/2, 1) for negatives,
 
 and the classifier has the assumed accuracy. For the informed reading it decides as the annotator
-would, except for random errors; for the independent one it errs at random, given the class. At
-μ = 3 the annotator is right about 93% of balanced instances, at μ = 5 about 99.4%. More pairs do
-not bring the two readings together; labels do. This is about *measuring*, with pairs that were held
-out; how many pairs *training* takes depends on the data.
+would, except for random errors; for the independent one it errs at random, given the class. At μ =
+3 the annotator is right about 93% of balanced instances, at μ = 5 about 99.4%. More pairs do not
+bring the two readings together; labels do. With K classes, equally frequent, the annotator is of
+strength μ between any two, r = softmax(μ x/√2) with x ~ N(μ e_y/√2, I); each pair is asked about a
+class drawn uniformly, and only the informed reading is known. This is about *measuring*, with pairs
+that were held out; how many pairs *training* takes depends on the data.
 """
 
 from __future__ import annotations
@@ -23,10 +25,12 @@ from statistics import NormalDist
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from scipy.special import softmax
 
 from pairlearn.columns import Floats, check_confidence, check_share
-from pairlearn.evaluation import Estimate, estimate_accuracy
+from pairlearn.evaluation import Estimate, estimate_accuracy, estimate_class_accuracy
 from pairlearn.evaluation.judged import proportion
+from pairlearn.judgements import Judgements
 from pairlearn.labels import PairLabels
 from pairlearn.randomness import stream
 
@@ -50,7 +54,7 @@ class PairPlan:
         Labelled items, drawn at random, that reach the half width.
     pairs, pairs_independent : int
         Judged pairs that reach it under the informed and under the independent reading. The
-        interval that is printed contains those of both.
+        interval that is printed contains those of both. With several classes the second is None.
     half_width, confidence : float
         Half the length of the interval, in accuracy, and its coverage.
     assumptions : dict
@@ -59,7 +63,7 @@ class PairPlan:
 
     labels: int
     pairs: int
-    pairs_independent: int
+    pairs_independent: int | None
     half_width: float
     confidence: float
     assumptions: dict[str, Any]
@@ -136,6 +140,57 @@ def plan(
         confidence=confidence,
         assumptions=assumptions,
     )
+
+
+def plan_classes(
+    half_width: float,
+    *,
+    classes: int,
+    accuracy: float,
+    strength: float = 5.0,
+    confidence: float = 0.95,
+    seed: int = 0,
+) -> PairPlan:
+    """Plan as `plan` does for several classes, each pair asked about one of them.
+
+    Examples
+    --------
+    >>> found = plan_classes(0.04, classes=3, accuracy=0.9)
+    >>> found.labels, found.pairs > found.labels, found.pairs_independent
+    (219, True, None)
+    """
+    labels, rng = _trials(half_width, accuracy, confidence), stream(seed, "plan")
+    y, mean = rng.integers(classes, size=2 * TABLE), strength / math.sqrt(2)
+    r = softmax(mean * (rng.standard_normal((len(y), classes)) + mean * np.eye(classes)[y]), 1)
+    decided, best = r.argmax(1), float(r.max(1).mean())
+    by_chance = (1 - best) / (classes - 1)  # of a wrong class, drawn uniformly
+    if not by_chance < accuracy <= best:
+        raise ValueError(
+            f"accuracy must lie in ({by_chance:.4f}, {best:.4f}], as an annotator of strength "
+            f"{strength:g} sees {classes} classes; got {accuracy:g}"
+        )
+    wrong = rng.random(len(y)) < (best - accuracy) / (best - by_chance)
+    decided = (decided + wrong * rng.integers(1, classes, len(y))) % classes
+    ends, about = np.arange(len(y)).reshape(-1, 2), rng.integers(classes, size=TABLE)
+    answers = PairLabels.from_posteriors(*r[ends, about[:, None]].T)
+    rows = Judgements.from_pairs(ends, answers, about=about).of_classes(range(classes))
+    ways, pairs = np.eye(classes)[decided[ends.T]], TABLE
+    for _ in range(2):  # in small tables a pair is worth less than in one of all
+        halves = []
+        for part in np.array_split(np.arange(TABLE), max(round(TABLE / pairs), 1)):
+            left, right = ways[:, part]
+            found = estimate_class_accuracy(left, right, rows[part], confidence=confidence)
+            halves.append((found.high - found.low) / 2)
+        worth = _trials(float(np.mean(halves)), accuracy, confidence) * len(halves) / TABLE
+        pairs = max(math.ceil(labels / worth), LEAST_PAIRS)
+    assumptions = {
+        "accuracy": accuracy,
+        "classes": classes,
+        "strength": strength,
+        "annotator_accuracy": best,
+        "seed": seed,
+    }
+    return PairPlan(math.ceil(labels), pairs, None, half_width, confidence, assumptions)
 
 
 def _trials(half_width: float, value: float, confidence: float) -> float:

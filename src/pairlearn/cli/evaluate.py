@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pairlearn.cli import options as opt
 from pairlearn.cli.command import Command, Output, baseline, counted, new_app
-from pairlearn.cli.many_classes import evaluate_classes
+from pairlearn.cli.many_classes import class_output, measure_classes
 from pairlearn.cli.options import argument, check_new_file, check_positive, option
 from pairlearn.cli.reading import Reading
 
@@ -38,7 +38,7 @@ class Scoring:
     @classmethod
     def read(
         cls,
-        model: Path,
+        classifier: PairClassifier,
         files: tuple[Path, Path],
         ids: Path | None,
         scales: tuple[str | None, str | None],
@@ -46,19 +46,12 @@ class Scoring:
         noisy: bool,
         **options: Any,
     ) -> Scoring:
-        """Load the model, read the tables, and score the pairs."""
+        """Read the tables, and score the pairs."""
         from pairlearn.columns import check_share
-        from pairlearn.estimators import PairClassifier
         from pairlearn.estimators.measuring import HeldPairs
         from pairlearn.io import read_items
 
         check_share("--threshold", options["threshold"])
-        classifier = PairClassifier.load(model)
-        if len(classifier.classes_) > 2:
-            raise ValueError(
-                f"{model} has {len(classifier.classes_)} classes, and this command is for two: "
-                "use evaluate"
-            )
         table = Reading(*scales, classifier).checked(
             files[1], noisy=noisy, prior=options["prior"], classes=classifier.classes_
         )
@@ -143,21 +136,16 @@ def evaluate(
     check_share("--at-least", at_least)
     check_positive(positive, labelled)
     costs = None if cost is None else check_cost(cost.split(","))
-    from pairlearn.estimators import PairClassifier
-
-    classifier = PairClassifier.load(model)
+    of_two = {"--threshold": threshold != 0.5, "--cost": cost, "--sensitivity": sensitivity}
+    classifier = _loaded(model, of_two | {"--positive": positive})
     if len(classifier.classes_) > 2:
-        of_two = {"--threshold": threshold != 0.5, "--cost": cost, "--sensitivity": sensitivity}
-        if given := [name for name, value in (of_two | {"--positive": positive}).items() if value]:
-            raise ValueError(
-                f"{given[0]} is for two classes, and {model} has {len(classifier.classes_)}"
-            )
-        return evaluate_classes(
-            classifier, model, (items, pairs), ids, labelled, prior, confidence, at_least,
+        held, accuracy = measure_classes(
+            classifier, (items, pairs), ids, labelled, prior, confidence,
             Reading(similarity_scale, difference_scale, classifier), noisy=noisy,
         )  # fmt: skip
+        return class_output(held, accuracy, (model, pairs), at_least)
     scoring = Scoring.read(
-        model, (items, pairs), ids, (similarity_scale, difference_scale), noisy=noisy,
+        classifier, (items, pairs), ids, (similarity_scale, difference_scale), noisy=noisy,
         threshold=threshold, prior=prior, confidence=confidence,
     )  # fmt: skip
     held = scoring.held
@@ -179,6 +167,19 @@ def evaluate(
         text.append(f"the accuracy may be below {at_least:g}: its interval begins at {low:.3f}")
     warnings = [*scoring.doubts(evaluation), *against]
     return Output(data, text, f"{value:.4f}", warnings, urgent=against, code=1 if below else 0)
+
+
+def _loaded(model: Path, of_two: Mapping[str, Any]) -> PairClassifier:
+    """A model; ValueError if it has more classes than options that are given are for."""
+    from pairlearn.estimators import PairClassifier
+
+    classifier = PairClassifier.load(model)
+    given = [name for name, value in of_two.items() if value]
+    if given and len(classifier.classes_) > 2:
+        raise ValueError(
+            f"{given[0]} is for two classes, and {model} has {len(classifier.classes_)}"
+        )
+    return classifier
 
 
 def _labelled(
@@ -267,10 +268,22 @@ def report(
     Exit codes: 0 done, 2 wrong request or unusable file.
     """
     check_new_file(out, "reports", (".html",), inputs=[items, pairs, ids], force=force)
-    from pairlearn.report import build_report, measure, write_page
+    from pairlearn.report import build_class_report, build_report, measure, write_page
 
+    classifier = _loaded(model, {"--threshold": threshold != 0.5, "--positive": positive})
+    inputs = [*sorted(model.iterdir()), items, pairs]
+    if len(classifier.classes_) > 2:
+        several, accuracy = measure_classes(
+            classifier, (items, pairs), ids, labelled, prior, confidence,
+            Reading(similarity_scale, difference_scale, classifier), noisy=noisy,
+        )  # fmt: skip
+        names = model.resolve().name, pairs.name
+        page = build_class_report(classifier, several.items, several.table, accuracy, names=names)
+        size = write_page(out, page, inputs)
+        found = {"path": out, "bytes": size, "accuracy": accuracy.to_dict(), "seen": several.seen}
+        return Output(found, [f"{out}: {accuracy.sentence()}", *filter(None, [several.seen])])
     scoring = Scoring.read(
-        model, (items, pairs), ids, (similarity_scale, difference_scale), noisy=noisy,
+        classifier, (items, pairs), ids, (similarity_scale, difference_scale), noisy=noisy,
         threshold=threshold, prior=prior, confidence=confidence,
     )  # fmt: skip
     check_positive(positive, labelled)
@@ -290,7 +303,7 @@ def report(
         warnings=(*seen, *scoring.doubts(evaluation), *against),
         log_odds_of=held.log_odds_of,
     )
-    size = write_page(out, build_report(measured), [*sorted(model.iterdir()), items, pairs])
+    size = write_page(out, build_report(measured), inputs)
     data = measured.to_dict()
     line = (
         f"{out}: accuracy {evaluation.accuracy} as the annotators see it, "

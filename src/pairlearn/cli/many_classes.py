@@ -1,4 +1,4 @@
-"""Models of more than two classes: how `evaluate` measures them."""
+"""Models of more than two classes: how `evaluate` and `report` measure them."""
 
 from __future__ import annotations
 
@@ -14,22 +14,21 @@ SHOWN = 3
 
 if TYPE_CHECKING:
     from pairlearn.estimators import PairClassifier
+    from pairlearn.estimators.measuring import HeldPairs
     from pairlearn.evaluation import ClassAccuracy
 
 
-def evaluate_classes(
+def measure_classes(
     classifier: PairClassifier,
-    model: Path,
     files: tuple[Path, Path],
     ids: Path | None,
     labelled: Path | None,
     prior: Any,
     confidence: float,
-    at_least: float | None,
     reading: Reading,
     *,
     noisy: bool,
-) -> Output:
+) -> tuple[HeldPairs, ClassAccuracy]:
     """Measure a model of more than two classes on judged pairs, perhaps with known classes."""
     from pairlearn.estimators.measuring import HeldPairs
     from pairlearn.estimators.orientation import stated_priors
@@ -44,14 +43,22 @@ def evaluate_classes(
         rows, labels, weight = read_classes(labelled, items)
         known = classifier.labelled(items[rows], labels.astype(classifier.classes_.dtype), weight)
     priors = None if prior is None else stated_priors(prior, [*map(str, classifier.classes_)])
-    accuracy = held.scored.accuracy(priors, confidence, known)
-    data = {"model": model, "pairs": files[1], "accuracy": accuracy.to_dict(), "seen": held.seen}
+    return held, held.scored.accuracy(priors, confidence, known)
+
+
+def class_output(
+    held: HeldPairs, accuracy: ClassAccuracy, files: tuple[Path, Path], at_least: float | None
+) -> Output:
+    """The measures of the model and the pairs in two files."""
+    data = {
+        "model": files[0], "pairs": files[1], "accuracy": accuracy.to_dict(), "seen": held.seen,
+    }  # fmt: skip
     below = at_least is not None and not accuracy.low >= at_least
     text = [*filter(None, [held.seen]), *_text(accuracy)]
     if below:
         text.append(f"the accuracy may be below {at_least:g}: its interval begins at "
                     f"{accuracy.low:.3f}")  # fmt: skip
-    return Output(data, text, f"{accuracy.value:.4f}", items.notes, code=1 if below else 0)
+    return Output(data, text, f"{accuracy.value:.4f}", held.items.notes, code=1 if below else 0)
 
 
 def _text(accuracy: ClassAccuracy) -> Iterator[Any]:

@@ -18,6 +18,7 @@ from pairlearn.cli.reading import Reading, column_choice, parse_classes
 
 if TYPE_CHECKING:
     from pairlearn.check import CheckReport, Finding
+    from pairlearn.check.planning import PairPlan
 
 _COLOURS = {"error": "bold red", "warning": "yellow", "note": "cyan"}
 app = new_app()
@@ -211,6 +212,9 @@ def plan(
             default="that of --pilot, or 5",
         ),
     ] = None,
+    classes: Annotated[
+        int | None, option("Number of classes, if more than two.", default="those of --pilot")
+    ] = None,
     errors: Annotated[
         Literal["symmetric", "misses", "alarms"], option("Where the classifier errs.")
     ] = "symmetric",
@@ -231,6 +235,7 @@ def plan(
     For example:
       pairlearn plan --within 0.02 --accuracy 0.95 --prior 0.2
       pairlearn plan --within 0.02 --accuracy 0.95 --pilot pairs.csv
+      pairlearn plan --within 0.05 --accuracy 0.8 --classes 5
 
     Exit codes: 0 done, 2 wrong request or unusable file.
     """
@@ -242,6 +247,15 @@ def plan(
     warnings: list[str] = []
     if pilot is not None:
         table = Reading(similarity_scale, difference_scale).checked(pilot, noisy=False)
+        classes = classes or len(table.classes or ())
+    if (classes or 2) > 2:
+        if prior is not None or errors != "symmetric":
+            raise ValueError(f"--prior and --errors are for two classes, and there are {classes}")
+        given = {} if strength is None else {"strength": strength}
+        several: Any = {"classes": classes, "accuracy": accuracy, **given}
+        plan = planning.plan_classes(within, **several, confidence=confidence, seed=seed)
+        return _planned(plan, f"{classes} equally frequent classes, each asked about alike", [])
+    if pilot is not None:
         if prior is None:
             summary = check(table).summary
             if summary.prior is None:
@@ -255,15 +269,24 @@ def plan(
     assumed: Any = {"accuracy": accuracy, "prior": prior, "errors": errors}
     assumed |= {} if strength is None else {"strength": strength}
     plan = planning.plan(within, **assumed, confidence=confidence, seed=seed)
+    return _planned(plan, f"prior {prior:.3g}, {errors} errors", warnings)
+
+
+def _planned(plan: PairPlan, assumed: str, warnings: list[str]) -> Output:
+    """A plan in words; `assumed` is what it holds for besides accuracy and strength."""
     known = plan.assumptions
+    pairs = (
+        f"{plan.pairs:,} pairs for an accuracy within ±{plan.half_width:g} if the annotators "
+        "knew everything that the model uses"
+    )
+    if plan.pairs_independent is not None:
+        pairs += f", {plan.pairs_independent:,} if their mistakes are unrelated to the model's"
     text = [
-        f"{plan.pairs:,} pairs for an accuracy within ±{plan.half_width:g} if the annotators knew "
-        f"everything that the model uses, {plan.pairs_independent:,} if their mistakes are "
-        "unrelated to the model's",
+        pairs,
         f"{plan.labels:,} labelled items, drawn at random, whatever the annotators knew",
-        f"assumed: accuracy {known['accuracy']:g}, prior {known['prior']:.3g}, annotator of "
+        f"assumed: accuracy {known['accuracy']:g}, {assumed}, annotator of "
         f"strength {known['strength']:.3g} (right about {known['annotator_accuracy']:.1%}), "
-        f"{known['errors']} errors, independent pairs with both judgements",
+        "independent pairs with both judgements",
         "for measuring only: keep these pairs out of training",
     ]
     return Output(plan.to_dict(), text, str(plan.pairs), warnings)

@@ -18,6 +18,7 @@ from pairlearn.check.view import TableView
 from pairlearn.columns import Floats, Indices
 from pairlearn.evaluation import (
     CalibrationCurve,
+    ClassAccuracy,
     Evaluation,
     calibration_curve,
 )
@@ -154,18 +155,21 @@ def measure(
 
 def _facts(classifier: PairClassifier) -> dict[str, str]:
     model, origin = classifier.model, "estimated" if classifier.prior == "estimate" else "stated"
+    several = len(classifier.classes_) > 2
+    what = f"the classes {', '.join(map(str, classifier.classes_))}" if several else "positives"
+    shares = ", ".join(f"{share:.3f}" for share in np.atleast_1d(classifier.prior_))
     facts = {
         "Risk": str(classifier.risk),
         "Model": model if isinstance(model, str) else type(model).__name__,
         "Features of an item": f"{classifier.n_features_in_:,}",
-        "Share of positives in training": f"{classifier.prior_:.3f} ({origin})",
+        f"Share{'s' * several} of {what} in training": f"{shares} ({origin})",
         "Weights of epoch": f"{classifier.n_iter_:,}",
     }
     if hasattr(classifier, "encoder_"):
         facts["Columns"] = str(classifier.encoder_)
     if classifier.target_prior is not None:
         facts["Meant for a share of positives of"] = f"{float(classifier.target_prior):g}"
-    if not math.isclose(classifier.shift_, 0.0):
+    if not several and not math.isclose(classifier.shift_, 0.0):
         facts["Shift of the log-odds"] = f"{classifier.shift_:+.3f}"
     trained_on = getattr(classifier, "trained_on_", None)
     if isinstance(trained_on, dict):
@@ -230,12 +234,37 @@ def _charts(measured: Measured) -> dict[str, Markup]:
         plot = partial(figures.plot_annotators, people[:MOST_PEOPLE])
         size = (5.2, 1.2 + 0.42 * min(len(people), MOST_PEOPLE))
         charts["annotators"] = figures.draw(plot, alt, size)
-    history = [row for row in measured.history if np.isfinite(row.get("risk", np.nan))]
-    if len(history) > 1:
-        first, last = history[0]["risk"], history[-1]["risk"]
-        alt = f"Learning curve: the risk from {first:.3f} to {last:.3f} in {len(history)} rounds"
-        charts["learning"] = figures.draw(partial(figures.plot_learning, history), alt, (5.2, 3.2))
-    return charts
+    return charts | _learning(measured.history)
+
+
+def _learning(history: list[dict[str, float]]) -> dict[str, Markup]:
+    """The learning curve, if the model keeps one."""
+    history = [row for row in history if np.isfinite(row.get("risk", np.nan))]
+    if len(history) < 2:
+        return {}
+    first, last = history[0]["risk"], history[-1]["risk"]
+    alt = f"Learning curve: the risk from {first:.3f} to {last:.3f} in {len(history)} rounds"
+    return {"learning": figures.draw(partial(figures.plot_learning, history), alt, (5.2, 3.2))}
+
+
+def build_class_report(
+    classifier: PairClassifier,
+    items: ItemTable,
+    table: Judgements,
+    accuracy: ClassAccuracy,
+    *,
+    names: tuple[str, str],
+) -> str:
+    """Render a report about a model of more than two classes; ``names`` as in `measure`."""
+    return render(
+        "classes.html",
+        title=f"{names[0]}: how good is it?",
+        accuracy=accuracy,
+        check=check(table, items=items),
+        facts=_facts(classifier),
+        charts=_learning(getattr(classifier, "history_", [])),
+        foot=f"from the model {names[0]} and {len(table):,} statements of {names[1]}",
+    )
 
 
 def _plot_judgements(measured: Measured, ax: Axes) -> None:
