@@ -10,8 +10,7 @@ import pytest
 
 from pairlearn import PairLabels
 from pairlearn.check import CheckReport, check
-from pairlearn.dependence import Dependence
-from pairlearn.evaluation.ends import correlated_ends
+from pairlearn.dependence import Dependence, correlated_ends
 from pairlearn.io import ItemTable, read_items
 from pairlearn.judgements import Judgements
 from tables import changed, pair_table

@@ -180,6 +180,16 @@ def test_an_accuracy_that_tells_nothing_is_said_to(tmp_path: Path) -> None:
     assert any(unrelated in warning for warning in answer("evaluate", *files)["warnings"])
 
 
+def test_rare_positives_lead_and_are_not_taken_for_frequent_ones(tmp_path: Path) -> None:
+    simulate(pairs=600, prior=0.04, seed=4).write(tmp_path)
+    options = ("--model", "linear", "--epochs", 30, "--learning-rate", 0.05, "--seed", 1)
+    summary = summarise(tmp_path, tmp_path / "model", *options)
+    found = summary["accuracy"]
+    assert found["low"] > 0.9
+    assert found["sentences"][0].startswith("Positives are rare (0.0")
+    assert found["sentences"][-1] == found["sentence"]
+
+
 def test_findings_about_the_side_are_shown_and_others_are_not(made: Any, tmp_path: Path) -> None:
     folder, _ = made
     pairs = tmp_path / "pairs.csv"

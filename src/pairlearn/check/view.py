@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from pairlearn.annotators import Annotators, findings
 from pairlearn.columns import Floats, Indices, Mask, find_rows
-from pairlearn.dependence import Dependence
-from pairlearn.evaluation.ends import correlated_ends
+from pairlearn.dependence import Dependence, correlated_ends
 from pairlearn.finding import Finding
 from pairlearn.io import ItemTable
 from pairlearn.judgements import Judgements, kinds

@@ -73,10 +73,11 @@ class FitCheckpoints:
 class Measured:
     """An accuracy on so many ``pairs`` of items that were ``held`` out, by ``answers`` that count.
 
-    ``doubt`` is a warning about the decisions.
+    ``sentences`` say it in words, and ``doubt`` is a warning about the decisions.
     """
 
     accuracy: AccuracyEstimate | ClassAccuracy
+    sentences: list[str]
     pairs: int
     answers: int
     held: HeldOut
@@ -86,6 +87,7 @@ class Measured:
         """Plain values for JSON: the accuracy, and statements that it was measured with or not."""
         training, held = int(self.held.training.sum()), len(self.held.judged)
         return self.accuracy.to_dict() | {
+            "sentences": self.sentences,
             "pairs": self.pairs,
             "held_out": self.answers,
             "training": training,
@@ -155,10 +157,11 @@ def _measure(
         if similar and (different or scored.side == "better"):
             prior = None
     try:
-        accuracy, doubt = scored.accuracy(prior), scored.doubt(prior)
+        found = scored.accuracy(prior), scored.sentences(prior)
+        doubt = scored.doubt(prior)
     except ValueError as error:
         return str(error)
-    return Measured(accuracy, count_pairs(scored.ends), len(scored.ends), held, doubt)
+    return Measured(*found, count_pairs(scored.ends), len(scored.ends), held, doubt)
 
 
 def _unseen_log_odds(first: PairClassifier, table: Table, held: HeldOut) -> Floats | None:

@@ -390,6 +390,10 @@ class ScoredClasses:
             p, q, self.judged, priors=prior, confidence=confidence, labelled=known
         )
 
+    def sentences(self, prior: Any = None) -> list[str]:
+        """The accuracy in words."""
+        return [self.accuracy(prior).sentence()]
+
     def doubt(self, prior: Any = None) -> None:
         """No warning about the decisions: statements name the classes."""
 
@@ -462,6 +466,10 @@ class ScoredPairs:
         options = self.options(confidence) | {"side": self.likely_side, "labelled": labelled}
         options |= {"noise": self.noise, "annotator": self.annotator}
         return estimate_accuracy(*self.arguments, prior=prior, **options)
+
+    def sentences(self, prior: float | None = None) -> list[str]:
+        """The accuracy in words; where positives are rare, what the model finds of them first."""
+        return self.evaluate(prior=prior).sentences()
 
     def doubt(self, prior: float | None = None) -> str | None:
         """A warning if the decisions do not follow the classes, as far as judgements tell."""

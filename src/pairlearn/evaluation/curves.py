@@ -1,14 +1,4 @@
-"""Curves over all thresholds: ROC and calibration.
-
-Dissimilar pairs consist of a positive and a negative instance, in either order with
-probability a = P(+, −) and b = P(−, +). So they give rates without any prior,
-
-    TPR(t) = E[a 1(g > t) + b 1(g' > t)] / E[1 − s],   FPR(t) with a and b swapped,
-    AUC = E[a 1(g > g') + b 1(g' > g)] / E[1 − s],      ties half.
-
-With a, b = (1 − s ∓ c)/2 each numerator is a mean over similarities plus a mean over
-differences, each of the pairs that have them.
-"""
+"""Calibration of predicted probabilities, by the rates of positives that judged pairs imply."""
 
 from __future__ import annotations
 
@@ -21,40 +11,6 @@ from pairlearn.columns import Floats, check_integer, first_rows
 from pairlearn.evaluation.judged import Estimate, JudgedPairs
 from pairlearn.evaluation.levels import LevelTally
 from pairlearn.labels import PairLabels
-
-
-def area_under_curve(pairs: JudgedPairs) -> tuple[Estimate, Floats]:
-    """P(output of a positive > output of a negative), ties half, and the influences of the pairs.
-
-    NaN if it is not determined.
-    """
-    has_s, has_c = pairs.has_similarity, pairs.has_difference
-    different, towards = _terms(pairs)
-    total = float(different.sum())
-    # With one kind of judgement, a prior does not help here.
-    if total <= 0 or not (has_s.any() and has_c.any()):
-        return Estimate(np.nan, 0.0, 1.0), np.zeros(len(pairs))
-    # Not the sign of a difference, since outputs may be infinite.
-    order = (pairs.z_prime > pairs.z) * 1.0 - (pairs.z > pairs.z_prime)
-    ratio = float((towards * order).sum()) / total
-    # AUC = (1 + E[c·order]/E[1 − s])/2; influences of both means, each over its own rows.
-    share_c = np.where(has_c, pairs.weight, 0.0) / pairs.weight[has_c].sum()
-    share_s = np.where(has_s, pairs.weight, 0.0) / pairs.weight[has_s].sum()
-    of_c, of_s = towards * order - share_c * ratio * total, different - share_s * total
-    influence = (of_c - ratio * of_s) / (2 * total)
-    count = pairs.effective_ends / 2 * total
-    return pairs.estimates([(1 + ratio) / 2], influence[:, None], [count])[0], influence
-
-
-def _terms(pairs: JudgedPairs) -> tuple[Floats, Floats]:
-    """Terms (n,) that sum to the means of 1 − s and of c, zero where not given."""
-    has_s, has_c = pairs.has_similarity, pairs.has_difference
-    different = np.where(has_s, 1 - pairs.similarity, 0.0) * pairs.weight
-    towards = np.where(has_c, pairs.difference, 0.0) * pairs.weight
-    return (
-        different / max(float(pairs.weight[has_s].sum()), 1e-300),
-        towards / max(float(pairs.weight[has_c].sum()), 1e-300),
-    )
 
 
 @dataclass(frozen=True)

@@ -11,14 +11,14 @@ covariance of the estimated accuracies, computed from the influences of the pair
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from pairlearn.columns import Floats
 from pairlearn.dependence import Dependence
-from pairlearn.evaluation.judged import Estimate, JudgedPairs, largest_difference, plain, quantile
+from pairlearn.evaluation.judged import Estimate, JudgedPairs, largest_difference, quantile
 from pairlearn.evaluation.judged import Side as Side
 from pairlearn.evaluation.levels import LevelTally
 from pairlearn.labels import PairLabels
@@ -195,10 +195,6 @@ class MethodResult:
     difference: Estimate
     tie: bool
     same_as: str | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """A dictionary for JSON."""
-        return dict(plain(asdict(self)))
 
 
 def rank(

@@ -23,13 +23,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from pairlearn.columns import Floats
+from pairlearn.columns import Floats, Indices
 from pairlearn.evaluation.judged import JudgedPairs
 from pairlearn.labels import PairLabels
-
-Indices = NDArray[np.intp]
 
 #: Distance of rates from 0 and 1, where the score is not defined.
 EDGE = 1e-6

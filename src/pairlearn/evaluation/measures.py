@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import expit
 
 from pairlearn.columns import Floats
-from pairlearn.evaluation.curves import area_under_curve
+from pairlearn.dependence import correlated_ends
 from pairlearn.evaluation.decisions import (
     MEASURES,
     Decisions,
@@ -19,7 +19,6 @@ from pairlearn.evaluation.decisions import (
     expected_cost,
     fit_decisions,
 )
-from pairlearn.evaluation.ends import correlated_ends
 from pairlearn.evaluation.judged import Bracket, Estimate, JudgedPairs, Side, plain
 from pairlearn.evaluation.labelled import (
     CONDITION_OF_LABELS,
@@ -233,7 +232,7 @@ def _measure(
     """The accuracy, and all measures by name, with the AUC."""
     knowledge = knowledge_of(pairs)
     brackets = bracket_measures(solutions, list(measures.values()), knowledge)
-    brackets.append(bracket_area(pairs, *area_under_curve(pairs), knowledge))
+    brackets.append(bracket_area(pairs, knowledge))
     if known is not None:
         powered = prediction_powered(pairs, known, list(measures.values()), threshold)
         brackets = [

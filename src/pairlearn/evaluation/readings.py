@@ -30,15 +30,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from pairlearn.columns import Floats, check_share
 from pairlearn.evaluation.decisions import Decisions, Measure
 from pairlearn.evaluation.judged import Bracket, Estimate, JudgedPairs, hull
-
-Source = Literal["differences", "agreement", "unknown"]
 
 
 @dataclass(frozen=True)
@@ -49,16 +47,14 @@ class Knowledge:
     ----------
     share : Estimate
         κ in [0, 1] with its interval.
-    source : {"differences", "agreement", "unknown"}
-        Whether κ comes from the size of soft differences, from people who judged the same pairs,
-        or is not known: then the interval is [0, 1]. It also counts as unknown if its interval
-        contains 0.
+    known : bool
+        Whether the answers determine κ; not if its interval contains 0.
     influence : array of shape (n,)
         Influences of the pairs on κ.
     """
 
     share: Estimate
-    source: Source
+    known: bool
     influence: Floats
 
     def independent(self, rate: Any, prior: Any, influence: Any, prior_influence: Any) -> Any:
@@ -71,19 +67,14 @@ class Knowledge:
 def knowledge_of(pairs: JudgedPairs) -> Knowledge:
     """Estimate κ from differences and similarities, or from pairs that two people judged."""
     different, different_influence = _mean_dissimilarity(pairs)
-    source: Source = "differences"
-    squares = _mean_square(pairs)
-    if squares is None:
-        source, squares = "agreement", _mean_product(pairs)
+    squares = _mean_square(pairs) or _mean_product(pairs)
     if squares is None or different <= 0:
-        return Knowledge(Estimate(math.nan, 0.0, 1.0), "unknown", np.zeros(len(pairs)))
+        return Knowledge(Estimate(math.nan, 0.0, 1.0), False, np.zeros(len(pairs)))
     kappa = squares[0] / different
     influence = (squares[1] - kappa * different_influence) / different
     half = pairs.quantile * math.sqrt(float(pairs.dependence.variance(influence)))
-    if kappa <= half:
-        source = "unknown"
     ends = (min(max(x, 0.0), 1.0) for x in (kappa, kappa - half, kappa + half))
-    return Knowledge(Estimate(*ends), source, influence)
+    return Knowledge(Estimate(*ends), kappa > half, influence)
 
 
 def _mean_dissimilarity(pairs: JudgedPairs) -> tuple[float, Floats]:
@@ -168,7 +159,7 @@ def _independent(
     """
     q, p, o = solution.theta
     prior = q * p + (1 - q) * o
-    if knowledge.source == "unknown":
+    if not knowledge.known:
         limits = [[float(m.value(q, *rates)) for m in measures] for rates in _limits(solution)]
         return [_open(one.value, *ends) for one, *ends in zip(informed, *limits, strict=True)]
     d_q, d_p, d_o = solution.influence.T
@@ -208,16 +199,28 @@ def _open(informed: float, *limits: float) -> Estimate:
     return Estimate(math.nan, min(informed, *limits), max(informed, *limits))
 
 
-def bracket_area(
-    pairs: JudgedPairs, informed: Estimate, influence: Floats, knowledge: Knowledge
-) -> Bracket:
-    """The AUC under both readings, from its informed value and influences."""
-    if knowledge.source == "unknown" or math.isnan(informed.value):
-        low = informed.value if informed.low > 0.5 else 0.0
-        high = informed.value if informed.high < 0.5 else 1.0
-        return Bracket.of(informed, Estimate(math.nan, low, high))
-    value, moved = knowledge.independent(informed.value, 0.5, influence, 0.0)
-    return Bracket.of(informed, normal(pairs, [value], moved[:, None])[0])
+def bracket_area(pairs: JudgedPairs, knowledge: Knowledge) -> Bracket:
+    """The AUC, P(output of a positive > output of a negative) with ties half, under both readings.
+
+    By dissimilar pairs it is ½ + E[c·order]/(2 E[1 − s]), with order ±1 by the larger output. NaN
+    if it is not determined; with one kind of judgement, a prior does not help here.
+    """
+    has_c, (different, of_s) = pairs.has_difference, _mean_dissimilarity(pairs)
+    if not (pairs.has_similarity.any() and has_c.any() and different > 0):
+        return Bracket.of(*[Estimate(math.nan, 0.0, 1.0)] * 2)
+    # Not the sign of a difference, since outputs may be infinite.
+    order = (pairs.z_prime > pairs.z) * 1.0 - (pairs.z > pairs.z_prime)
+    towards = np.where(has_c, pairs.difference * order, 0.0)
+    mean, of_c = _mean(towards, np.where(has_c, pairs.weight, 0.0))
+    influence = (of_c - mean / different * of_s) / (2 * different)
+    value, count = 0.5 + mean / different / 2, pairs.effective_ends / 2 * different
+    (informed,) = pairs.estimates([value], influence[:, None], [count])
+    if knowledge.known:
+        value, moved = knowledge.independent(informed.value, 0.5, influence, 0.0)
+        return Bracket.of(informed, normal(pairs, [value], moved[:, None])[0])
+    low = informed.value if informed.low > 0.5 else 0.0
+    high = informed.value if informed.high < 0.5 else 1.0
+    return Bracket.of(informed, Estimate(math.nan, low, high))
 
 
 def independent_probability(probability: Any, prior: float, knowledge: float) -> Floats:
