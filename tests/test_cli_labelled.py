@@ -35,6 +35,7 @@ def test_labels_hold_whatever_the_annotators_say(made: Any, tmp_path: Path) -> N
     assert accuracy["labelled"]["confidence"] == "over"
     text = plain(evaluate(folder, "--labelled", folder / "truth.csv", pairs=pairs).stdout)
     assert f"{right_ones} of 800 labelled items are right" in text
+    assert "by the labelled items; positive above 0.5" in text
     page = tmp_path / "page.html"
     run(
         "report",

@@ -210,8 +210,9 @@ def _text(evaluation: Evaluation, data: dict[str, Any]) -> Iterator[Any]:
         yield data["seen"]
     yield from evaluation.sentences()
     yield (
-        "{model} on {measured_on} of {pairs}, as the annotators see it; positive above "
-        "{threshold:g}".format(**data)
+        "{model} on {measured_on} of {pairs}, {seen_by}; positive above {threshold:g}".format(
+            **data, seen_by=_seen_by(evaluation)
+        )
     )
     yield _measures(evaluation)
     for row in data["sensitivity"] or ():
@@ -219,6 +220,11 @@ def _text(evaluation: Evaluation, data: dict[str, Any]) -> Iterator[Any]:
             "if the true log-odds are {slope:g} times the annotators': accuracy {value:.3f} "
             "({low:.3f} to {high:.3f})".format(**row)
         )
+
+
+def _seen_by(evaluation: Evaluation) -> str:
+    labelled = evaluation.accuracy.labelled
+    return "as the annotators see it" if labelled is None else "by the labelled items"
 
 
 def _measures(evaluation: Evaluation) -> Any:
@@ -306,7 +312,7 @@ def report(
     size = write_page(out, build_report(measured), inputs)
     data = measured.to_dict()
     line = (
-        f"{out}: accuracy {evaluation.accuracy} as the annotators see it, "
+        f"{out}: accuracy {evaluation.accuracy} {_seen_by(evaluation)}, "
         f"{baseline(evaluation.prior.value)}; {counted(len(data['warnings']), 'warning')}, "
         f"{size / 1e3:.0f} kB"
     )
