@@ -131,9 +131,7 @@ def test_hostile_names_are_text_and_scikit_learn_models_have_rounds(text: str) -
     model.classes_ = np.array(["no", text])
     evaluation = model.evaluate(features[ends], labels)
     items = ItemTable(ids, features, [text, "b"])
-    measured = measure(
-        model, items, table, evaluation, names=(text, text), source="x", warnings=[text]
-    )
+    measured = measure(model, items, table, evaluation, names=(text, text), warnings=[text])
     assert [row["epoch"] for row in measured.history] == list(range(len(measured.history)))
     read = Reader(build_report(measured))
     names = [name for name, _ in read.elements]

@@ -303,7 +303,6 @@ def report(
         held.table,
         evaluation,
         names=(model.resolve().name, pairs.name),
-        source=items,
         threshold=threshold,
         prior=prior,
         warnings=(*seen, *scoring.doubts(evaluation), *against),

@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,7 +21,7 @@ from pairlearn.evaluation import (
     Evaluation,
     calibration_curve,
 )
-from pairlearn.io import ItemTable, TableError
+from pairlearn.io import ItemTable
 from pairlearn.judgements import Judgements
 from pairlearn.labels import PairLabels
 from pairlearn.report import figures
@@ -90,7 +89,6 @@ def measure(
     evaluation: Evaluation,
     *,
     names: tuple[str, str],
-    source: str | Path = "items",
     threshold: float = 0.5,
     prior: float | None = None,
     warnings: Sequence[str] = (),
@@ -104,8 +102,6 @@ def measure(
         A fitted `PairClassifier`, and its `Evaluation` on the pairs.
     names : (model, pairs)
         Their names on the page.
-    source : path-like
-        The file of the items, for messages.
     threshold, prior : float
         Those of the evaluation; the threshold is a probability.
     warnings : sequence of str
@@ -113,24 +109,18 @@ def measure(
     log_odds_of : callable, optional
         Log-odds of items by position, by default those that the classifier gives them.
     """
-    from pairlearn.estimators.files import log_odds
-
     used = table[table.soft]
-    try:
-        ends = used.located(items.ids).ends
-    except TableError as error:
-        raise TableError(f"{names[1]}, {error} in {source}") from None
+    ends = used.located(items.ids).ends
     needed, places = np.unique(ends, return_inverse=True)
-    z = log_odds_of(needed) if log_odds_of else log_odds(classifier, items[needed], source)
+    z = (log_odds_of or (lambda rows: classifier.decision_function(items[rows])))(needed)
     both = z[places.reshape(ends.shape)]
-    p, p_prime = expit(both).T
-    options: Any = {"prior": prior, "items": ends, "confidence": evaluation.confidence}
-    curve: CalibrationCurve | str
+    options: Any = {"prior": prior, "items": ends, "weight": used.weight}
+    options["confidence"] = evaluation.confidence
     try:
-        curve = calibration_curve(p, p_prime, used.labels(), weight=used.weight, **options)
+        curve: CalibrationCurve | str = calibration_curve(*expit(both).T, used.labels(), **options)
     except ValueError as error:  # it takes both kinds of judgement, or a prior
         curve = str(error)
-    answers, by_model = used.answers(), PairLabels.from_posteriors(p, p_prime).to_array()
+    answers, by_model = used.answers(), model_labels(both)
     distance = np.nansum((answers - by_model) ** 2, axis=1)
     report = check(table, items=items, prior=prior)
     return Measured(
@@ -145,7 +135,7 @@ def measure(
         calibration=curve,
         annotators=compare_annotators(used, both, report.people),
         answers=answers,
-        model_answers=np.asarray(by_model),
+        model_answers=by_model,
         furthest=np.argsort(-distance, kind="stable")[:SHOWN],
         history=getattr(classifier, "history_", []),
         facts=_facts(classifier),
