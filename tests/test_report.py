@@ -132,7 +132,7 @@ def test_hostile_names_are_text_and_scikit_learn_models_have_rounds(text: str) -
     evaluation = model.evaluate(features[ends], labels)
     items = ItemTable(ids, features, [text, "b"])
     measured = measure(model, items, table, evaluation, names=(text, text), warnings=[text])
-    assert [row["epoch"] for row in measured.history] == list(range(len(measured.history)))
+    assert (np.diff([row["epoch"] for row in measured.history]) == 1).all()
     read = Reader(build_report(measured))
     names = [name for name, _ in read.elements]
     assert names.count("script") == 1 and "img" not in names and names.count("title") == 1

@@ -161,14 +161,11 @@ def _facts(classifier: PairClassifier) -> dict[str, str]:
         facts["Meant for a share of positives of"] = f"{float(classifier.target_prior):g}"
     if not several and not math.isclose(classifier.shift_, 0.0):
         facts["Shift of the log-odds"] = f"{classifier.shift_:+.3f}"
-    trained_on = getattr(classifier, "trained_on_", None)
-    if isinstance(trained_on, dict):
-        facts |= {
-            f"Trained on: {name.replace('_', ' ')}": str(value)
-            for name, value in trained_on.items()
-            if isinstance(value, str | int) and "sha256" not in name
-        }
-    return facts
+    return facts | {
+        f"Trained on: {name.replace('_', ' ')}": str(value)
+        for name, value in (classifier.fitted_.trained_on or {}).items()
+        if isinstance(value, str | int) and "sha256" not in name
+    }
 
 
 def build_report(measured: Measured) -> str:
