@@ -117,7 +117,8 @@ def measure(
     options: Any = {"prior": prior, "items": ends, "weight": used.weight}
     options["confidence"] = evaluation.confidence
     try:
-        curve: CalibrationCurve | str = calibration_curve(*expit(both).T, used.labels(), **options)
+        p, q = expit(both).T
+        curve: CalibrationCurve | str = calibration_curve(p, q, used.labels(), **options)
     except ValueError as error:  # it takes both kinds of judgement, or a prior
         curve = str(error)
     answers, by_model = used.answers(), model_labels(both)
