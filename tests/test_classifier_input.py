@@ -178,7 +178,7 @@ def test_tables_have_columns_of_their_own(name):
         ),
         (
             {"training": options(device="tpu")},
-            "device=tpu is unknown; say auto, cpu or",
+            "device=tpu is unknown; give auto, cpu or",
         ),
         ({"model": "tree"}, "model 'tree' is unknown; choose one of auto, mlp"),
         ({"model": nn.Linear(3, 2)}, r"one logit for each instance; .* shape \(2, 2\)"),

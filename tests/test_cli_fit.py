@@ -267,11 +267,11 @@ def test_places_that_are_refused_before_training(made: Any, tmp_path: Path) -> N
     summarise(folder, model, *ALONE)
     before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
     for out, more, message in (
-        (file, "--force", f"{file}: exists and is no folder; choose another place"),
+        (file, "--force", f"{file}: exists and is not a folder; choose another path"),
         (file / "model", "--force", f"{file / 'model'} cannot be written: {file} is a file"),
         (other, "--force", f"{other}: exists and is not a pairlearn model; choose another folder"),
         (model, "--json", f"{model} is a model already: choose another folder, or replace it"),
-        (folder, "--force", f"{folder}: holds 'alike.csv', which is no part of a model"),
+        (folder, "--force", f"{folder}: holds 'alike.csv', which is not part of a model"),
     ):
         result = fit(folder, out, *QUICK, more)
         assert result.exit_code == 2, out

@@ -101,7 +101,7 @@ REFUSED = [
     ),
     (f"{FIT} --risk guess", "risk 'guess' is unknown"),
     (f"{FIT} --risk supervised", "risk 'supervised' reads classes, not judgements"),
-    (f"{FIT} --device abacus", "device=abacus is unknown; say auto, cpu or cuda"),
+    (f"{FIT} --device abacus", "device=abacus is unknown; give auto, cpu or cuda"),
     (f"{FIT} --prior 0.8 --majority negative", "prior 0.8 makes the positive class the"),
     (f"{FIT} --model forest", "forest"),
     (f"{FIT} --epochs 0", "--epochs"),

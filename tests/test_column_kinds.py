@@ -84,10 +84,11 @@ def test_every_unusable_column_is_in_one_message(tmp_path: Path) -> None:
     with pytest.raises(TableError) as caught:
         kinds(text, tmp_path)
     assert str(caught.value) == (
-        f"{tmp_path / 'items.csv'}: cannot be learnt from: 'key' has another value in every row, "
-        "as an id has; 'customer_id' has another value in every row, as an id has; 'face' has "
-        "another value in every row, as an id has. Correct this, leave the columns out "
-        "(ignore=, --ignore; drop them from a data frame), or say what they hold (kinds=, --kinds)"
+        f"{tmp_path / 'items.csv'}: cannot be learnt from: 'key' has a different value in every "
+        "row, as an id does; 'customer_id' has a different value in every row, as an id does; "
+        "'face' has a different value in every row, as an id does. Correct this, leave the "
+        "columns out (ignore=, --ignore; drop them from a data frame), or say what they hold "
+        "(kinds=, --kinds)"
     )
     assert kinds(text, tmp_path, ignore=["key", "customer_id", "face"]) == {}
     path = tmp_path / "items.parquet"

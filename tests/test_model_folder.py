@@ -202,10 +202,10 @@ def test_a_model_and_an_empty_folder_are_replaced(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
-        (lambda f: (f / "notes.txt").write_text("mine"), "holds 'notes.txt', which is no part"),
+        (lambda f: (f / "notes.txt").write_text("mine"), "holds 'notes.txt', which is not part"),
         (lambda f: (f / "config.json").write_text("{}"), "is not a pairlearn model"),
         (lambda f: (f / "config.json").unlink(), "is not a pairlearn model"),
-        (lambda f: (shutil.rmtree(f), f.write_text("a file")), "exists and is no folder"),
+        (lambda f: (shutil.rmtree(f), f.write_text("a file")), "exists and is not a folder"),
     ],
 )
 def test_nothing_but_a_model_is_replaced(folder: Path, spoil: Any, message: str) -> None:

@@ -215,7 +215,7 @@ def test_images_are_sent_as_data(tmp_path: Path) -> None:
     assert parts[1]["image_url"]["url"].startswith("data:image/png;base64,iVBORw0KGgpy")
     assert question.most_tokens > 4000
     path.write_bytes(b"<svg onload=alert(1)>")
-    with pytest.raises(ModelError, match=r"a\.png is no PNG, JPEG, GIF or WebP image"):
+    with pytest.raises(ModelError, match=r"a\.png is not a PNG, JPEG, GIF or WebP image"):
         WORDS.about_item(image)
 
 

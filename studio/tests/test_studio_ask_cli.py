@@ -142,7 +142,7 @@ def test_people_keep_their_pairs_and_names(project: Path) -> None:
         assert {who.name: who.active for who in store.annotators()} == {"ann": True, "fn": False}
     result = annotate("ask", *model, "--name", "ann")
     assert result.exit_code == 2
-    assert "'ann' is an annotator, and no model: give another --name" in result.stderr
+    assert "'ann' is an annotator, not a model: give another --name" in result.stderr
 
 
 @pytest.mark.parametrize("per", ["pair", "item"])

@@ -371,7 +371,7 @@ def test_a_question_that_changed_while_a_model_answers(tmp_path: Path) -> None:
         judge = by_pairs(pair_model(of_pair), store.items.view)
         filled = fill(pairs, judge, seat.keep, seat.skip)
         ((pair, reason),) = filled.skipped
-        assert pair == pairs[0] and "another class is asked about by now" in reason
+        assert pair == pairs[0] and "the pair is now asked about another class" in reason
         again = fill(Seat(store, "slow").open_pairs(), judge, seat.keep, seat.skip)
         assert len(again.judgements) == 1
         assert {one.about for one in store.answers() if one.pair == pair.id} == {"cat|dog"}

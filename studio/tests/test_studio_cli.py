@@ -130,7 +130,7 @@ def test_export(project: Path, tmp_path: Path) -> None:
     assert annotate_json("export", project, out, "--without", "bob", "--force")["rows"] == 14
     assert set(np.asarray(read_pairs(out).annotator).tolist()) == {"ann"}
     everybody = refusal("export", project, out, "--without", "ann,bob", "--force")
-    assert "--without ann,bob: these are all who answered" in everybody
+    assert "--without ann,bob: these are all annotators with answers" in everybody
     assert "no annotator of that name has answered" in refusal(
         "export", project, out, "--without", "cy", "--force"
     )

@@ -185,8 +185,8 @@ def test_passing_trouble_is_tried_again(line: Line, trouble: Any) -> None:
         (refuses(429, "quota", Retry_After="0"), ModelError, "limits the rate"),
         (refuses(500, f"oops {KEY}"), SkippedError, "HTTP 500"),
         (refuses(400, f"filtered {KEY}", code="content_filter"), SkippedError, "refused"),
-        (replies(b"<html>"), SkippedError, "no chat completion"),
-        (replies(b'{"choices": []}'), SkippedError, "no chat completion"),
+        (replies(b"<html>"), SkippedError, "not a chat completion"),
+        (replies(b'{"choices": []}'), SkippedError, "not a chat completion"),
         (hangs_up, ModelError, "cannot be reached"),
     ],
 )

@@ -75,7 +75,7 @@ def score(path: Path, tasks: Mapping[tuple[Any, ...], Mapping[int, bool]]) -> Sc
         if len(groups[key]) != len(truth) or said.keys() != truth.keys():
             raise StoreError(f"{path}: {key} needs one prediction for each of its test items")
         if wrong := [v for v in said.values() if not is_number(v) or not 0 <= v <= 1]:
-            raise StoreError(f"{path}: positive={wrong[0]!r} of {key} is no probability")
+            raise StoreError(f"{path}: positive={wrong[0]!r} of {key} is not a probability")
         scores[key] = float(np.mean([(said[item] > 0.5) == truth[item] for item in truth]))
     return scores
 

@@ -31,7 +31,7 @@ Ids = Annotated[Path | None, option("Ids of .npy items: .npy.")]
 Labelled = Annotated[Path | None, option("Items of known class, id and class: .csv or .parquet.")]
 Classes = Annotated[
     str | None,
-    option("Names of the classes, with commas between, or their number.", default="as named"),
+    option("Names of the classes, separated by commas, or their number.", default="as named"),
 ]
 Positive = Annotated[str | None, option("The positive class of --labelled.", default=_LARGER)]
 Prior = Annotated[
@@ -58,9 +58,9 @@ Json = Annotated[bool, option("Print JSON.", "--json")]
 Quiet = Annotated[bool, option("Print nothing.", "--quiet")]
 QuietNumber = Annotated[bool, option("Print the number alone.", "--quiet")]
 Columns = Annotated[
-    str | None, option("Columns to learn from, with commas between.", default="all but id")
+    str | None, option("Columns to learn from, separated by commas.", default="all but id")
 ]
-Ignore = Annotated[str | None, option("Columns to leave out, with commas between.")]
+Ignore = Annotated[str | None, option("Columns to leave out, separated by commas.")]
 Kinds = Annotated[
     str | None,
     option("Kinds of columns, where the guess is wrong, as in zip:category,notes:text."),
@@ -84,7 +84,7 @@ def parse_names(text: str | None, option: str = "") -> list[str]:
 
 
 def parse_prior(text: str) -> float | dict[str, float]:
-    """Parse the option --prior: one share, or NAME=SHARE with commas between."""
+    """Parse the option --prior: one share, or NAME=SHARE separated by commas."""
     try:
         return parse_shares(text) if "=" in text else float(text)
     except ValueError:
@@ -94,7 +94,7 @@ def parse_prior(text: str) -> float | dict[str, float]:
 
 
 def parse_shares(text: str) -> dict[str, float]:
-    """Parse NAME=SHARE with commas between."""
+    """Parse NAME=SHARE separated by commas."""
     shares = (part.rpartition("=") for part in text.split(","))
     try:
         return {name.strip(): float(share) for name, _, share in shares}

@@ -120,7 +120,7 @@ def compare(
     pairs: opt.Pairs,
     *,
     models: Annotated[
-        str, option("Any of linear, mlp-bn, mlp and boosting, with commas between.")
+        str, option("Any of linear, mlp-bn, mlp and boosting, separated by commas.")
     ] = "linear,mlp-bn,boosting",
     risks: Annotated[
         str | None,

@@ -86,7 +86,7 @@ def simulate(
     classes: Annotated[
         str | None,
         option(
-            "Names of more than two classes, with commas between, or their number.", default="two"
+            "Names of more than two classes, separated by commas, or their number.", default="two"
         ),
     ] = None,
     seed: opt.Seed = 0,

@@ -184,11 +184,11 @@ def check_replaceable(path: Path, *, overwrite: bool = True) -> None:
     """Raise if a model written here would replace more than a model with `overwrite`."""
     for folder in (path, _previous(path)):
         if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
-            raise ModelFolderError(f"{folder}: exists and is no folder; choose another place")
+            raise ModelFolderError(f"{folder}: exists and is not a folder; choose another path")
         names = {file.name for file in folder.iterdir()} if folder.exists() else set()
         if others := sorted(names - {CONFIG, TENSORS}):
             raise ModelFolderError(
-                f"{folder}: holds {others[0]!r}, which is no part of a model, and would be lost; "
+                f"{folder}: holds {others[0]!r}, which is not part of a model and would be lost; "
                 "choose another folder"
             )
         if names and not _is_model(folder):

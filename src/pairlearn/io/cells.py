@@ -385,7 +385,7 @@ def find_kind(name: str, column: Any) -> ColumnKind:
         words = [word for cell in column.drop_null().to_pylist() if (word := cell.strip())]
         kind = _kind_of_words(words)
     if distinct and (kind == "category" or (kind == "number" and _ID_NAME.search(name))):
-        raise ValueError("has another value in every row, as an id has")
+        raise ValueError("has a different value in every row, as an id does")
     return kind
 
 

@@ -51,7 +51,7 @@ class Column:
 
     def __post_init__(self) -> None:
         if self.kind == "text" and len(self.weights) != len(self.words):
-            raise ValueError(f"column {self.name!r:.80} has not as many weights as words")
+            raise ValueError(f"column {self.name!r:.80} does not have as many weights as words")
 
     def outputs(self) -> list[str]:
         """Names of its features."""
@@ -144,7 +144,7 @@ class ItemEncoder:
 
     def __post_init__(self) -> None:
         if not self.columns or not all(isinstance(column, Column) for column in self.columns):
-            raise ValueError("an encoder has columns, at least one")
+            raise ValueError("an encoder needs at least one column")
 
     @classmethod
     def of_numbers(cls, names: Sequence[str]) -> ItemEncoder:
@@ -213,7 +213,7 @@ class ItemEncoder:
             return np.asarray(features[rows])
         if encoder is not None or not self.plain or not {*self.outputs} <= {*names}:
             raise TableError(
-                "the table of items was not read by the rules of the model: pass a data frame, or "
+                "the table of items was not read by the model's rules: pass a data frame, or "
                 "read the file with read_items(path, columns=classifier.columns())"
             )
         return np.asarray(features[rows][:, [names.index(name) for name in self.outputs]])

@@ -108,7 +108,7 @@ class Checkpoint:
 def _read(path: Path) -> Arrays:
     with path.open("rb") as file:
         if file.read(len(_FORMAT)) != _FORMAT:
-            raise CheckpointError(f"{path} is damaged or no checkpoint of this version")
+            raise CheckpointError(f"{path} is damaged or not a checkpoint of this version")
         digest = file.read(_DIGEST)
         if hashlib.file_digest(file, "sha256").digest() != digest:
             raise CheckpointError(f"checkpoint {path} is damaged")

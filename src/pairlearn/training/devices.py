@@ -25,9 +25,9 @@ def choose_device(device: str) -> torch.device:
     try:
         chosen = torch.device(device)
     except RuntimeError:
-        raise ValueError(f"device={device} is unknown; say auto, cpu or cuda") from None
+        raise ValueError(f"device={device} is unknown; give auto, cpu or cuda") from None
     if chosen.type == "cuda" and not torch.cuda.is_available():
-        raise ValueError(f"device={device}: there is no CUDA here; say auto or cpu")
+        raise ValueError(f"device={device}: there is no CUDA here; give auto or cpu")
     return chosen
 
 

@@ -316,7 +316,7 @@ class Seat:
         self._done = {answer.pair for answer in store.answers() if answer.annotator == name}
         for annotator in store.annotators():
             if annotator.name == name and annotator.origin != "model":
-                raise ModelError(f"{name!r} is an annotator, and no model: give another --name")
+                raise ModelError(f"{name!r} is an annotator, not a model: give another --name")
 
     @property
     def proven(self) -> bool:
@@ -339,7 +339,7 @@ class Seat:
 
         def work(changes: Changes) -> None:
             if changes.first("SELECT about FROM pair WHERE id = ?", pair.id) != (pair.about,):
-                raise SkippedError("another class is asked about by now: run again")
+                raise SkippedError("the pair is now asked about another class: run again")
             changes.import_answer(self._name, pair.id, answer, revise=False)
 
         self._store.carry_out(work, who="model")

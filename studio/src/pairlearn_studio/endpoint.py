@@ -327,7 +327,7 @@ def _read_completion(data: bytes) -> tuple[_Completion, tuple[int, int] | None]:
     try:
         completion = msgspec.json.decode(data, type=_Completion)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-        raise SkippedError(f"the reply is no chat completion ({error!s:.200})") from None
+        raise SkippedError(f"the reply is not a chat completion ({error!s:.200})") from None
     with suppress(msgspec.ValidationError):
         usage = msgspec.convert(completion.usage, _Usage)
         return completion, (usage.prompt_tokens, usage.completion_tokens)

@@ -116,7 +116,7 @@ def read_image(path: Path) -> tuple[bytes, str]:
     content = read_file(path, LARGEST_IMAGE)
     media = media_type(content)
     if media not in IMAGES.values():
-        raise ProjectError(f"{path} is no PNG, JPEG, GIF or WebP image")
+        raise ProjectError(f"{path} is not a PNG, JPEG, GIF or WebP image")
     return content, str(media)
 
 

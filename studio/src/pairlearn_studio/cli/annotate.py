@@ -176,11 +176,11 @@ def link(
     supervisor: Annotated[bool, option("A new link for the supervisor.", "--supervisor")] = False,
     days: Annotated[
         float | None,
-        option("Days after which the links of annotators end.", default="never", min=0),
+        option("Days after which annotators' links expire.", default="never", min=0),
     ] = None,
     quota: Annotated[
         int | None,
-        option("Most pairs that each of these annotators judges.", default="no limit", min=1),
+        option("Highest number of pairs for each of these annotators.", default="no limit", min=1),
     ] = None,
     address: Annotated[str | None, option("URL of the app.", default="where it is served")] = None,
     as_json: Json = False,

@@ -35,7 +35,7 @@ def ask(
     one_order: Annotated[
         bool,
         option(
-            "Ask about each pair in one order only: half the cost, and the position bias stays.",
+            "Ask about each pair in one order only: half the cost, but the position bias remains.",
             "--one-order",
         ),
     ] = False,

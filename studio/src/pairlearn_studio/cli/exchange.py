@@ -104,7 +104,7 @@ def _without(answers: list[StoredAnswer], names: str) -> list[StoredAnswer]:
         raise ValueError(f"--without {unknown[0]}: no annotator of that name has answered")
     kept = [answer for answer in answers if answer.annotator not in excluded]
     if answers and not kept:
-        raise ValueError(f"--without {names}: these are all who answered, and nothing is left")
+        raise ValueError(f"--without {names}: these are all annotators with answers")
     return kept
 
 

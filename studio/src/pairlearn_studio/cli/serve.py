@@ -13,14 +13,14 @@ from pairlearn.cli.command import Command, new_app
 from pairlearn.cli.options import argument, option
 
 app = new_app()
-Port = Annotated[int, option("Port to listen at.", min=1, max=65535)]
+Port = Annotated[int, option("Port to listen on.", min=1, max=65535)]
 
 
 @app.command(cls=Command)
 def serve(
     projects: Annotated[list[Path], argument("Folders; each is served below its own name.")],
     *,
-    host: Annotated[str, option("Address to listen at.")] = "127.0.0.1",
+    host: Annotated[str, option("Address to listen on.")] = "127.0.0.1",
     port: Port = 8337,
     public: Annotated[
         bool,
@@ -39,19 +39,19 @@ def serve(
     ] = None,
     webhook: Annotated[
         str | None,
-        option("Address that is sent a JSON object when all pairs of a project are answered."),
+        option("Address that receives a JSON object when all pairs of a project are answered."),
     ] = None,
     webhook_key_env: Annotated[
         str | None,
-        option("Environment variable with the key that signs what the webhook is sent."),
+        option("Environment variable with the key that signs messages to the webhook."),
     ] = None,
     trusted_proxy: Annotated[
         list[str] | None,
-        option("Address of a proxy whose X-Forwarded-For is believed; may be given several times."),
+        option("Address of a proxy whose X-Forwarded-For is trusted; may be given several times."),
     ] = None,
     log_level: Annotated[
         Literal["debug", "info", "warning", "error"],
-        option("Least level that is logged; info logs requests."),
+        option("Lowest level that is logged; info logs requests."),
     ] = "warning",
     log_json: Annotated[bool, option("Log lines of JSON.", "--log-json")] = False,
 ) -> None:

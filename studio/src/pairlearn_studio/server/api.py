@@ -76,7 +76,7 @@ class JudgementForm(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
         numbers, level, names = (self.similarity, self.difference), self.level, tuple(self.classes)
         if names:
             if not project.labels or len(names) != 2 or not project.classes.keys() >= {*names}:
-                raise FormError("classes must be those of both items, where the project asks them")
+                raise FormError("classes must be those of both items, if the project asks")
             level = answer_of(about, *names)
             numbers = CERTAIN[level]
         elif project.answers == "graded" and not self.cant_say:
@@ -376,10 +376,10 @@ def get_image(studio: Studio, _: Annotator, request: Request) -> Reply:
     try:
         path = studio.store.items.view(names[0]).image_path
         if path is None:
-            raise HTTPException(404, "this item is no picture")
+            raise HTTPException(404, "this item is not a picture")
         content, media_type = read_image(path)
     except (ProjectError, OSError):
-        raise HTTPException(415, "this file is no picture that can be shown") from None
+        raise HTTPException(415, "this file is not a picture that can be shown") from None
     return Response(content, media_type=media_type)
 
 

@@ -280,7 +280,7 @@ class Sessions:
         who = self.known(role, token)
         if who is None or who.id != request.path_params.get("annotator", 0):
             if bearer:
-                raise Denied(401, "this token does not open this: take the end of the right link")
+                raise Denied(401, "this token does not fit: take the end of the right link")
             if self.store.has_ended(token):
                 raise Denied(401, "your part has ended, your answers are kept: ask for a new link")
             raise Denied(401, "this session has ended: open your link again")
