@@ -2,7 +2,7 @@
 
 The model is that of Dawid and Skene (1979) with answers that are numbers. There, behind every
 question stands a true class, and each annotator has a confusion matrix; here, behind every pair
-stand two true posteriors r and r', and each annotator three habits. The honest answer is
+stand two true posteriors r and r', and each annotator four habits. The honest answer is
 
     s = rr' + (1 − r)(1 − r'),   c = r' − r .
 
@@ -10,7 +10,10 @@ Annotator j, asked about a pair,
 
 - **guesses** with probability ε_j: an answer that is uniform on the scales, or one that belongs to
   another pair;
-- otherwise **leans**: adds a constant to s and one to c, and clips them to the scales;
+- otherwise **knows** something of their own: a share κ_j of what r and r' leave open. That moves
+  each of them to a value of the same mean, with the variance κ_j r(1 − r), and the answer is the
+  honest one for these;
+- **leans**: adds a constant to s and one to c, and clips them to the scales;
 - and **blurs**: a normal spread around that, of s and of c. An answer on a scale of levels says
   that the value lay nearer to this level than to others. A hard answer is one draw of the three
   outcomes (left, right, alike), with the leaning s and c as probabilities.
@@ -22,11 +25,11 @@ unrelated to the log-odds guesses, even where no two people judge the same pair.
 
 The E-step computes for each pair the probabilities of the cells, and for each answer the
 probability that it is no guess. The M-step counts: guesses, the distribution of posteriors, and
-for each person the lean and spread of least squares (of the likelihood for levels and hard
-answers). Without log-odds it starts from the answers: all people alike, posteriors anywhere. With
+for each person the likeliest lean, spread and knowledge. Without log-odds it starts from the answers: all people alike, posteriors anywhere. With
 them it also starts from the log-odds, believed, and keeps the better likelihood.
 
-Identified without labels are guesses, leans and spreads: honest answers fill a sixth of the (s, c)
+Identified without labels are guesses, leans and spreads, and knowledge where people judge the
+same pairs: honest answers fill a sixth of the (s, c)
 plane, so that leans push answers out of it and most guesses lie outside. A confidence error that
 all people share is not identified, nor exchanged classes, nor an error that follows the features.
 """
