@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from pairlearn.annotators.grid import HONEST, outcome_chances, outcome_of
+from pairlearn.annotators.grid import HONEST, knowing, outcome_chances, outcome_of
 from pairlearn.columns import Floats, Indices, Mask
 from pairlearn.judgements.answer_scale import RANGES, scale_of
 
@@ -143,6 +143,14 @@ class Annotator:
         steps = [np.diff(levels).mean() if len(levels) > 1 else 0.0 for levels in self.levels]
         return np.square(self.spreads) + np.square(steps) / 12
 
+    @property
+    def own_variance(self) -> Floats:
+        """Variances (2,) of similarities and differences by knowledge of their own."""
+        if not self.knowledge:
+            return np.zeros(2)
+        chances = knowing(self.knowledge)
+        return np.asarray((chances @ HONEST**2 - (chances @ HONEST) ** 2).mean(0))
+
     def anything(self, values: Floats) -> Floats:
         """Probabilities (n,) of answers at random on the scales."""
         if self.scale == "hard":
@@ -169,10 +177,9 @@ class Annotator:
         """
         if self.constant or not len(values):
             return self
-        n, guesses = len(values), float((1 - honest.sum(1)).sum())
-        person = replace(
-            self, guesses=(guesses + 0.5) / (n + 10), borrowed=float(borrowed.sum()) / (n + 10)
-        )
+        guesses, taken = float((1 - honest.sum(1)).sum()) + 0.5, float(borrowed.sum())
+        count = len(values) + 10
+        person = replace(self, guesses=guesses / count, borrowed=taken / count)
         return person._fitted(0, values, honest, leaning)._fitted(1, values, honest, leaning)
 
     def _fitted(self, side: int, values: Floats, honest: Floats, leaning: bool) -> Annotator:
@@ -229,8 +236,8 @@ class Annotator:
             phrases.append((GUESSES, shares))
         for lean, error, texts in zip(self.leans, self.lean_errors, (SAME, RIGHT), strict=True):
             if abs(lean) > 1.96 * error:
-                amount = f"{abs(lean):.2f} ± {1.96 * error:.2f}"
-                phrases.append((texts[int(lean < 0)], {"lean": amount}))
+                amount = {"lean": f"{abs(lean):.2f} ± {1.96 * error:.2f}"}
+                phrases.append((texts[int(lean < 0)], amount))
         if self.knowledge:
             phrases.append((ALONE, {"share": self.knowledge}))
         spread = float(np.sqrt((self.spreads[0] ** 2 + self.spreads[1] ** 2 / 4) / 2))

@@ -73,8 +73,7 @@ def findings(judged: Judgements, log_odds: Any = None) -> list[Finding]:
             names = [answers.names[k] for k in who]
             numbers["by"] = f" by {names[0]}" if names[0] else ""
             ids = tuple(filter(None, names))
-            values: Any = {"count": len(ids), "ids": ids, "numbers": numbers}
-            found.append(Finding("warning", code, SENTENCES[code], **values))
+            found.append(Finding("warning", code, SENTENCES[code], len(ids), (), ids, numbers))
             people = [k for k in people if k not in who]
     return found
 

@@ -12,6 +12,9 @@ _LOW = [0.003, 0.02, 0.05, 0.1, 0.17, 0.25, 0.33, 0.42]
 #: The grid of posteriors: about even steps of the standard deviation of a Bernoulli variable.
 POSTERIORS = np.array([*_LOW, 0.5, *(1 - r for r in reversed(_LOW))])
 SIZE = len(POSTERIORS)
+#: A distribution of posteriors to start from. Exchanged classes give the same answers, so that from
+#: a symmetric start both classes would stay equally frequent.
+ANYWHERE = (1 + (0.5 - POSTERIORS) / 2) / SIZE
 #: Indices of r and r' in the cells of the grid. Those with r + r' > 1 are left out: (r, r') and (1
 #: − r', 1 − r) have the same honest answer, so that they share a cell.
 LEFT, RIGHT = np.nonzero(np.add.outer(range(SIZE), range(SIZE)) < SIZE)
@@ -28,7 +31,7 @@ def cells(left: Floats, right: Floats) -> Floats:
     return left[:, LEFT] * right[:, RIGHT] + np.where(LEFT + RIGHT < SIZE - 1, mirrored, 0)
 
 
-def spread_out(means: Floats, concentration: float) -> Floats:
+def betas(means: Floats, concentration: float) -> Floats:
     """Beta distributions on the grid, (n, SIZE) with these means (n,)."""
     from scipy.special import betainc  # slow to import
 
@@ -49,17 +52,9 @@ def knowing(share: float) -> Floats:
     Calibrated knowledge moves r to a value of mean r and of a variance up to r(1 − r): here a beta
     distribution whose variance is this share of it.
     """
-    own = spread_out(POSTERIORS, 1 / share - 1)
+    own = betas(POSTERIORS, 1 / share - 1)
     own /= own.sum(1, keepdims=True)
     return cells(own[LEFT], own[RIGHT])
-
-
-def own_variance(share: float) -> Floats:
-    """Mean variances (2,) of honest answers by knowledge of one's own, over the grid."""
-    if not share:
-        return np.zeros(2)
-    chances = knowing(share)
-    return np.asarray((chances @ HONEST**2 - (chances @ HONEST) ** 2).mean(0))
 
 
 def outcome_of(values: Floats) -> Indices:

@@ -24,14 +24,15 @@ to an item; one for all without log-odds. This is where the features come in: wh
 unrelated to the log-odds guesses, even where no two people judge the same pair.
 
 The E-step computes for each pair the probabilities of the cells, and for each answer the
-probability that it is no guess. The M-step counts: guesses, the distribution of posteriors, and
-for each person the likeliest lean, spread and knowledge. Without log-odds it starts from the answers: all people alike, posteriors anywhere. With
-them it also starts from the log-odds, believed, and keeps the better likelihood.
+probability that it is no guess. The M-step counts: guesses, the distribution of posteriors, and for
+each person the likeliest lean, spread and knowledge. Without log-odds it starts from the answers:
+all people alike, posteriors anywhere. With them it also starts from the log-odds, believed, and
+keeps the better likelihood.
 
-Identified without labels are guesses, leans and spreads, and knowledge where people judge the
-same pairs: honest answers fill a sixth of the (s, c)
-plane, so that leans push answers out of it and most guesses lie outside. A confidence error that
-all people share is not identified, nor exchanged classes, nor an error that follows the features.
+Identified without labels are guesses, leans and spreads, and knowledge where people judge the same
+pairs: honest answers fill a sixth of the (s, c) plane, so that leans push answers out of it and
+most guesses lie outside. A confidence error that all people share is not identified, nor exchanged
+classes, nor an error that follows the features.
 """
 
 from __future__ import annotations
@@ -44,17 +45,7 @@ import numpy as np
 from pairlearn.annotators.annotator import Annotator
 from pairlearn.annotators.answers import Answers, modelled
 from pairlearn.annotators.findings import NAMED
-from pairlearn.annotators.grid import (
-    CELL,
-    HONEST,
-    POSTERIORS,
-    SHARES,
-    SIZE,
-    cells,
-    knowing,
-    own_variance,
-    spread_out,
-)
+from pairlearn.annotators.grid import ANYWHERE, CELL, HONEST, SHARES, SIZE, betas, cells, knowing
 from pairlearn.columns import Floats, Indices
 from pairlearn.io.cells import list_names
 from pairlearn.judgements import Judgements
@@ -82,9 +73,6 @@ STEPS, GAIN = 60, 1e-4
 UPRIGHT = 5
 #: Steps between two looks at knowledge of one's own, which cost as much as these steps.
 PATIENCE = 3
-#: A distribution of posteriors to start from. Exchanged classes give the same answers, so that from
-#: a symmetric start both classes would stay equally frequent.
-ANYWHERE = (1 + (0.5 - POSTERIORS) / 2) / SIZE
 #: Of posteriors around believed log-odds, to start from: those of a decent model.
 CONCENTRATION = 6.0
 TINY = np.finfo(np.float64).tiny
@@ -202,8 +190,7 @@ class Annotators:
         )
         count, scores = len(answers.rows), answers.scores(log_odds)
         some = np.linspace(0, count - 1, min(PAIRS, count)).astype(np.int64)
-        fit = _Fit.anywhere(people, scores)
-        fit = replace(fit, scores=None if scores is None else scores[some])
+        fit = _Fit.anywhere(people, None if scores is None else scores[some])
         fit = fit.climb(answers.part(some), learning=False)
         values, weight, noise = _combined(fit, answers, scores)
         columns = {"similarity": values[:, 0], "difference": values[:, 1]}
@@ -312,7 +299,7 @@ class _Fit:
         bins = np.digitize(scores, self.edges)
         middle = np.array([np.median(scores[bins == b]) for b in range(len(self.posteriors))])
         means = 1 / (1 + np.exp(-middle.clip(-30, 30)))
-        return replace(self, posteriors=spread_out(means, CONCENTRATION))
+        return replace(self, posteriors=betas(means, CONCENTRATION))
 
     @property
     def worth(self) -> float:
@@ -323,9 +310,7 @@ class _Fit:
     def expect(self, answers: Answers, scores: Floats | None) -> _Expected:
         """The E-step."""
         count, size = len(answers.rows), len(self.posteriors)
-        bins = np.zeros((count, 2), np.int64)
-        if scores is not None:
-            bins = np.digitize(scores, self.edges)
+        bins = np.digitize(np.zeros((count, 2)) if scores is None else scores, self.edges)
         every = cells(*(self.posteriors[at.ravel()] for at in np.indices((size, size))))
         both = bins @ np.array([size, 1])
         overall = self.posteriors.mean(0)[None]
@@ -363,13 +348,11 @@ class _Fit:
         for step in range(STEPS):
             state = fit.expect(answers, self.scores)
             grown = state.likelihood - fit.likelihood
-            leaning = step >= upright
             people = [] if learning else list(fit.people)
             for heard, rows in zip(state.heard, answers.each, strict=True) if learning else ():
                 borrowed = heard.taken * heard.rest.sum(1) * borrows
-                person = heard.person.updated(
-                    answers.values[rows], heard.honest(), borrowed, leaning
-                )
+                values, honest = answers.values[rows], heard.honest()
+                person = heard.person.updated(values, honest, borrowed, step >= upright)
                 if shared and step % PATIENCE == 0:
                     person = replace(person, knowledge=heard.more_knowledge())
                 people.append(person)
@@ -429,9 +412,8 @@ class _Fit:
         falls = np.minimum(scores.sum(0)[: 3 * people : 3], 0)
         variances[:, 0] = 1 / (1 / variances[:, 0] + falls**2)
         known = []
-        for person, (guesses, same, right) in zip(
-            self.people, np.sqrt(variances).tolist(), strict=True
-        ):
+        each = zip(self.people, np.sqrt(variances).tolist(), strict=True)
+        for person, (guesses, same, right) in each:
             n = max(person.answers, 1)
             share = (person.guesses * n + 0.5) / (n + 1)
             error = float(max(guesses, np.sqrt(share * (1 - share) / n)))
@@ -463,7 +445,7 @@ def _combined(fit: _Fit, answers: Answers, scores: Floats | None) -> tuple[Float
         prior[pairs], variance[pairs] = state.prior, state.prior_variance.clip(1e-6)
     leans = np.stack([person.leans for person in fit.people])[answers.who]
     noise = np.stack([person.noise for person in fit.people])[answers.who]
-    private = np.stack([own_variance(person.knowledge) for person in fit.people])[answers.who]
+    private = np.stack([person.own_variance for person in fit.people])[answers.who]
     low, high = np.transpose(RANGES)
     # At the end of a scale a lean leaves no trace, and the expected answer stands in.
     clipped = np.where(leans > 0, answers.values >= high, answers.values <= low) & (leans != 0)
