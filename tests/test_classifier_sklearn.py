@@ -6,11 +6,10 @@ import pytest
 from sklearn.base import clone
 from sklearn.decomposition import PCA
 from sklearn.exceptions import NotFittedError
-from sklearn.feature_selection import VarianceThreshold
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils import get_tags
 
 from pairlearn import Judgements, PairLabels
@@ -154,13 +153,6 @@ def test_a_pairwise_transformer_clones_searches_and_leaves_its_transformer_alone
     assert copied.set_params(transformer__with_mean=False).transformer.with_mean is False
     assert scale.with_mean is True
     assert get_tags(both).input_tags.three_d_array
-
-
-def test_feature_names_only_where_the_transformer_has_them():
-    plain = PairwiseTransformer(FunctionTransformer())
-    assert not hasattr(plain, "get_feature_names_out")
-    selected = PairwiseTransformer(VarianceThreshold(5)).fit(ENDS)
-    assert list(selected.get_feature_names_out(["a", "b", "c", "d"])) == ["c", "d"]
 
 
 def test_pipelines_that_put_out_data_frames_still_take_pairs():

@@ -194,8 +194,8 @@ def _labelled(
     if positive is None and classifier.classes_.dtype.kind == "U":
         positive = str(classifier.classes_[1])
     known, _ = read_labelled(labelled, held.items, positive)
-    doubts = class_doubts(held.scored, held.classes_of(known))
-    return held.labelled(classifier, known, labelled), doubts
+    items = held.labelled(classifier, known, labelled)
+    return items, class_doubts(items)
 
 
 def _sensitivity(held: HeldPairs, confidence: float) -> list[dict[str, Any]]:

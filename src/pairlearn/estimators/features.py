@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin, clone
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from pairlearn.columns import TableError, locate_errors, quote
@@ -213,14 +212,6 @@ class PairwiseTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc
         check_width(self, flat)
         transformed = self.transformer_.transform(flat)
         return _dense(transformed).reshape(-1, 2, transformed.shape[1]) if paired else transformed
-
-    @available_if(  # type: ignore[untyped-decorator]
-        lambda self: hasattr(self.transformer, "get_feature_names_out")
-    )
-    def get_feature_names_out(self, input_features: Any = None) -> Any:
-        """Names of the features of each end, by the transformer."""
-        check_is_fitted(self)
-        return self.transformer_.get_feature_names_out(input_features)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -272,12 +272,6 @@ class HeldPairs:
         z = log_odds(classifier, self.items[places], file)
         return LabelledItems(z, known.u, known.weight, places, self.remembered)
 
-    def classes_of(self, known: Judgements) -> Floats:
-        """Known classes (n, 2) of both ends of the pairs, NaN where unknown."""
-        classes = np.full(len(self.items), np.nan)
-        classes[known.ends[:, 0]] = known.u
-        return np.asarray(classes[self.scored.ends])
-
 
 def _unseen(
     classifier: PairClassifier, items: ItemTable, ends: Indices, files: tuple[Path, Path]

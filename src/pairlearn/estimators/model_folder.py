@@ -11,7 +11,6 @@ such a model with ``skops``, or keep the table of pairs and fit again.
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -171,8 +170,10 @@ def save_model(fitted: Fitted, path: str | Path, *, overwrite: bool = False) -> 
             )
         tensors[f"network.{place}"] = tensor
     columns, features = fitted.encoder, fitted.feature_names_in
+    given = fitted.parameters["model"]
+    parameters = {**fitted.parameters, "model": given if isinstance(given, str) else "auto"}
     model = Model(
-        parameters=_parameters(fitted.parameters),
+        parameters=Parameters(**parameters),
         instances=Instances(
             shape=[*fitted.instance_shape],
             flat=fitted.flat,
@@ -191,7 +192,7 @@ def save_model(fitted: Fitted, path: str | Path, *, overwrite: bool = False) -> 
         trained_on=None if fitted.trained_on is None else dict(fitted.trained_on),
     )
     try:
-        config = msgspec.to_builtins(model, enc_hook=_plain)
+        config = msgspec.to_builtins(model, enc_hook=_plain, str_keys=True)
     except TypeError as error:
         raise ModelFolderError(f"a model folder cannot keep it: {error!s:.200}") from None
     write_folder(path, tensors, config, overwrite=overwrite)
@@ -262,30 +263,6 @@ def _fitted(model: Model, tensors: dict[str, Tensor], module: nn.Module | None) 
     )
 
 
-def _parameters(values: Mapping[str, Any]) -> Parameters:
-    """Parameters of a fit as JSON has them."""
-    risk, model, state = values["risk"], values["model"], values["random_state"]
-    if isinstance(risk, Risk):
-        loss = getattr(risk.loss, "name", "logistic") if risk.needs_prior else "logistic"
-        prior: Any = risk.prior
-        risk = RiskOf(name=str(risk), prior=prior, loss=loss)
-    plain = dict(values)
-    if isinstance(plain["prior"], Mapping):
-        plain["prior"] = {str(name): share for name, share in plain["prior"].items()}
-    for name in ("prior", "classes"):
-        if np.ndim(plain[name]):
-            plain[name] = np.asarray(plain[name]).tolist()
-    return Parameters(
-        **plain
-        | {
-            "risk": risk,
-            "model": model if isinstance(model, str) else "auto",
-            "random_state": None if isinstance(state, np.random.RandomState) else state,
-            "training": _section(Training, values["training"]),
-        }
-    )
-
-
 def _section(section: Any, value: Any) -> Any:
     """A section with the attributes of these names."""
     return section(**{name: getattr(value, name) for name in section.__struct_fields__})
@@ -296,9 +273,17 @@ def _fields(section: Section) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Numbers of numpy as those of Python."""
-    if isinstance(value, np.generic):
-        return value.item()
+    """What JSON holds of an object; None for a state of random numbers."""
+    match value:
+        case np.generic() | np.ndarray():
+            return value.tolist()
+        case Risk():
+            loss = getattr(value.loss, "name", "logistic") if value.needs_prior else "logistic"
+            return {"name": str(value), "prior": value.prior, "loss": loss}
+        case TrainingOptions():
+            return value.get_params()
+        case np.random.RandomState():
+            return None
     raise TypeError(f"{_full_name(value)} is not JSON")
 
 

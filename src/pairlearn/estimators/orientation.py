@@ -37,7 +37,7 @@ from scipy.special import expit, logit
 
 from pairlearn.columns import Floats
 from pairlearn.estimators.parameters import Prior, needs_prior, risk_of
-from pairlearn.evaluation.ranking import against_classes, linear_scores, reversed_share
+from pairlearn.evaluation.ranking import linear_scores, reversed_share
 from pairlearn.judgements import Judgements
 from pairlearn.judgements.identification import needs_priors, not_told_apart
 from pairlearn.judgements.kinds import kind
@@ -47,7 +47,7 @@ from pairlearn.risks import ClassRisk, Risk
 
 if TYPE_CHECKING:
     from pairlearn.estimators.classifier import PairClassifier
-    from pairlearn.estimators.prediction import ScoredPairs
+    from pairlearn.evaluation import LabelledItems
 
 Majority = Literal["positive", "negative"]
 Need = Literal["nothing", "majority", "prior"]
@@ -64,13 +64,7 @@ AGAINST_MODEL = (
     "the known classes contradict the model: it takes an item called negative for the more "
     "positive one in {share:.0%} of the couples. Either the positive class (positive=, or "
     "--positive) is the other one, or the model was fitted to differences with left and right "
-    "exchanged"
-)
-AGAINST_DIFFERENCES = (
-    "the known classes contradict the differences: by these, an item called negative is the "
-    "more positive one in {share:.0%} of the couples. Either the positive class "
-    "(positive=, or --positive) is the other one, or differences are above 0 where the left "
-    "item is the more positive one: then change their sign"
+    "exchanged: these are above 0 where the right item is the more positive one"
 )
 
 
@@ -331,19 +325,7 @@ def _in_errors(value: float, weight: Floats, added: Floats) -> float:
     return value / error if error > 0 else 0.0
 
 
-def class_doubts(scored: ScoredPairs, classes: Floats) -> list[str]:
-    """What known classes (n, 2) of both ends contradict: the differences, and the model.
-
-    Classes are NaN where unknown.
-    """
-    items, first = np.unique(scored.ends, return_index=True)
-    of_items, z = classes.ravel()[first], scored.z.ravel()[first]
-    known = ~np.isnan(of_items)
-    # Similar items are those with similar log-odds, whatever the features are.
-    numbered = np.searchsorted(items, scored.ends)
-    judged = Judgements.from_pairs(numbered, scored.labels)
-    labels = Judgements.about_items("label", np.flatnonzero(known), of_items[known])
-    differences = against_classes(Judgements.concatenate([judged, labels]), z[:, None])
-    model = reversed_share(z[known], of_items[known] > 0.5)
-    found = ((AGAINST_DIFFERENCES, differences), (AGAINST_MODEL, model))
-    return [text.format(share=share) for text, share in found if share is not None]
+def class_doubts(known: LabelledItems) -> list[str]:
+    """What known classes contradict: the log-odds of a model."""
+    share = reversed_share(known.logits, known.y > 0.5)
+    return [] if share is None else [AGAINST_MODEL.format(share=share)]
