@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin, clone
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pairlearn.columns import TableError, locate_errors, quote
 from pairlearn.io.cells import (
@@ -156,15 +156,6 @@ def _is_plain(column: Any) -> bool:
     return bool((number or types.is_boolean(column.type)) and not column.null_count)
 
 
-def check_width(estimator: Any, x: NDArray[Any]) -> None:
-    """Refuse instances with another number of features than in training, as scikit-learn does."""
-    if x.shape[1] != estimator.n_features_in_:
-        raise ValueError(
-            f"X has {x.shape[1]} features, but {type(estimator).__name__} is expecting "
-            f"{estimator.n_features_in_} features as input"
-        )
-
-
 class PairwiseTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Apply a transformer of instances to pairs of them, and to instances as they are.
 
@@ -199,17 +190,15 @@ class PairwiseTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc
         ``y`` is ignored: it labels pairs, not instances.
         """
         flat, _ = _instances(X)
+        validate_data(self, flat, skip_check_array=True)
         self.transformer_ = clone(self.transformer).fit(flat)
-        self.n_features_in_ = flat.shape[1]
-        if hasattr(self.transformer_, "feature_names_in_"):
-            self.feature_names_in_ = self.transformer_.feature_names_in_
         return self
 
     def transform(self, X: Any) -> Any:
         """Transform pairs (n, 2, d) to (n, 2, d'), instances (m, d) to (m, d')."""
         check_is_fitted(self)
         flat, paired = _instances(X)
-        check_width(self, flat)
+        validate_data(self, flat, reset=False, skip_check_array=True)
         transformed = self.transformer_.transform(flat)
         return _dense(transformed).reshape(-1, 2, transformed.shape[1]) if paired else transformed
 

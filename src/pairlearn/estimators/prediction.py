@@ -20,7 +20,7 @@ from torch import nn
 from pairlearn.annotators.model import Corrected
 from pairlearn.columns import Floats, Indices, Mask, as_weights, first_rows
 from pairlearn.estimators import instances
-from pairlearn.estimators.features import FeatureStep, check_width, is_frame
+from pairlearn.estimators.features import FeatureStep, is_frame
 from pairlearn.estimators.fit_input import read_table
 from pairlearn.estimators.fitted import Fitted, probabilities
 from pairlearn.evaluation import (
@@ -271,28 +271,16 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _validated(self, x: Any, step: FeatureStep) -> NDArray[Any]:
         """Instances (m, d), with scikit-learn's checks."""
         types = [np.float64, np.float32]
-        if not hasattr(self, "feature_names_in_"):
-            return np.asarray(validate_data(self, x, reset=False, dtype=types))
-        named = is_frame(x)
-        if not named and hasattr(self, "encoder_"):
+        if is_frame(x) and hasattr(self, "feature_names_in_"):
+            return np.asarray(
+                check_array(step.numbers(x), dtype=types, input_name="X", estimator=self)
+            )
+        if hasattr(self, "encoder_"):
             raise ValueError(
                 "X has no column names, and the classifier was fitted to columns of several "
                 "types: pass a data frame, or the item table"
             )
-        values = step.numbers(x) if named else x
-        checked = np.asarray(check_array(values, dtype=types, input_name="X", estimator=self))
-        if not named:
-            check_width(self, checked)
-            # The warning of scikit-learn, with what to do about it.
-            warnings.warn(
-                f"X does not have valid feature names, but {type(self).__name__} was fitted with "
-                "feature names: its columns are taken in the order of feature_names_in_. Pass the "
-                "item table or a data frame, which have names, or fit with an array as "
-                "preprocessor",
-                UserWarning,
-                stacklevel=5,  # where predict was called
-            )
-        return checked
+        return np.asarray(validate_data(self, x, reset=False, dtype=types))
 
     def _score_held_out(
         self, pairs: Any, labels: Any, sample_weight: Any, annotator: Any, about: Any = None
