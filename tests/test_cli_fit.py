@@ -206,7 +206,7 @@ def test_the_summary_has_at_most_ten_lines(tmp_path: Path) -> None:
     more = ("--annotators", "learn", "--holdout", 0.3)
     result = fit(tmp_path, tmp_path / "model", *QUICK, *more)
     assert result.exit_code == 0, result.stderr
-    assert len(result.stdout.splitlines()) <= 11
+    assert len(result.stdout.splitlines()) <= 10
     assert "annotators: " in result.stdout
 
 

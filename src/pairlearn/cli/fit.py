@@ -313,7 +313,7 @@ def _likeliest(classifier: PairClassifier, data: TrainingData) -> dict[str, list
 
 
 def _lines(summary: dict[str, Any], target_prior: float | None, encoder: object) -> list[str]:
-    """The summary in at most thirteen lines."""
+    """The summary in at most ten lines."""
     shifted = "" if target_prior is None else f", shifted to {target_prior:g}"
     unjudged = "; also learnt from {unjudged:,} unjudged items" * bool(summary["unjudged"])
     text = [
@@ -356,4 +356,5 @@ def _accuracy(accuracy: dict[str, Any], prior: Any) -> list[str]:
         f"measured on {answers}{{pairs:,}} pairs of held-out items, by a model fitted to "
         f"{{training:,}} other judgements{dropped}; {baseline(prior)}"
     ).format(**accuracy)
-    return [f"  {text}" for text in (*accuracy["sentences"], line)]
+    *rare, sentence = accuracy["sentences"]
+    return [f"  {text}" for text in (" ".join(rare), sentence, line) if text]
