@@ -15,7 +15,7 @@ from pairlearn.columns import Floats, Indices, Mask, find_rows
 from pairlearn.dependence import Dependence, correlated_ends
 from pairlearn.finding import Finding
 from pairlearn.io import ItemTable
-from pairlearn.judgements import Judgements, kinds
+from pairlearn.judgements import Judgements
 from pairlearn.judgements.answer_scale import AnswerScale, scale_of
 from pairlearn.judgements.scales import Scale, find_scale
 from pairlearn.labels import TOLERANCE, PairLabels
@@ -287,8 +287,7 @@ class TableView:
     @cached_property
     def learnable(self) -> str:
         """What can be learnt from the table."""
-        stated = map(kinds.kind, self.statements.kinds())
-        fixed = frozenset().union(*(kind.fixes(False) for kind in stated))
+        fixed = self.statements.fixed()
         if {"level", "side"} <= fixed:  # without pairs, one answer may agree with all
             return "nothing" if not len(self) and np.ptp(self.statements.u) == 0 else "everything"
         if "level" in fixed:

@@ -108,14 +108,14 @@ def complete_and_fit(
         _prepared(classifier, random_state), x[targets.items], x[labels.ends[:, 0]], labels
     )
     weights = targets.start(len(labels) > 0, prior, majority)
-    fold = _folds(weights, folds, random_state or 0)
+    fold, fixed = _folds(weights, folds, random_state or 0), targets.rows.fixed()
     best, least, idle = weights, np.inf, 0
     history: list[dict[str, float]] = []
     for number in range(rounds + 1):
         p = fitter.posteriors(weights, fold)
-        if two and number == 0 and targets.fixes("side"):
+        if two and number == 0 and "side" in fixed:
             p = _from_even_odds(targets, p, prior)
-        if two and not (targets.fixes("level") or len(labels)):
+        if two and not ("level" in fixed or len(labels)):
             assert prior is not None
             z = logit(p[:, 1])
             p = _both(z + solve_shift(z, targets.occurrences, prior))
@@ -151,10 +151,6 @@ class Targets:
         self.parts = [(kind(name), np.flatnonzero(rows.of(name))) for name in rows.kinds()]
         self.occurrences = self.per_item(np.ones((2, len(rows), 1)))[0]
 
-    def fixes(self, quantity: str) -> bool:
-        """Whether some statement determines the "level" or the "side"."""
-        return any(quantity in kind.fixes(False) for kind, _ in self.parts)
-
     def per_item(self, values: Floats) -> Floats:
         """Weighted sums (K, m) over the statements of each item, of values (2, n, K) of ends."""
         sums = np.zeros((len(self.items), values.shape[-1]))
@@ -170,7 +166,7 @@ class Targets:
         count = self.members.shape[1]
         if self.rows.classes is not None:
             return self.complete(np.full((len(self.items), count), 1 / count))[0]
-        if not (self.fixes("side") or labelled):
+        if not ("side" in self.rows.fixed() or labelled):
             q = self.from_similarity(prior, majority)
             return self.per_item(np.stack([np.stack([1 - q, q], 1)] * 2))
         start = self.dissimilar()

@@ -186,7 +186,7 @@ def required_parameter(rows: Judgements, prior_known: bool) -> Need:
     differences and preferences leave an additive constant open, so alone they need the prior. Risks
     with a prior read similarities and differences with it, which settles both.
     """
-    fixed = frozenset().union(*(kind(name).fixes(prior_known) for name in rows.kinds()))
+    fixed = rows.fixed(prior_known=prior_known)
     return "prior" if "level" not in fixed else "nothing" if "side" in fixed else "majority"
 
 
@@ -195,7 +195,7 @@ def determines_side(rows: Judgements) -> bool:
     groups = rows.joint & rows.single
     if np.ptp([0.5, *np.unique(rows.u[groups])]) < UNEVEN - 0.5:
         rows = rows[~groups]
-    return any("side" in kind(name).fixes(prior_known=False) for name in rows.kinds())
+    return "side" in rows.fixed()
 
 
 def stated_majority(prior: float | None, majority: Majority | None) -> Majority | None:

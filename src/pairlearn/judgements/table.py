@@ -523,6 +523,10 @@ class Judgements:
     def _of_kinds(self, predicate: Callable[[Kind], bool]) -> Mask:
         return self.of(*(known.name for known in KINDS if predicate(known)))
 
+    def fixed(self, *, prior_known: bool = False) -> frozenset[str]:
+        """What the statements determine: the "level" of the posteriors and their "side"."""
+        return frozenset().union(*(kind(name).fixes(prior_known) for name in self.kinds()))
+
     @property
     def soft(self) -> Mask:
         """Mask of the rows with a similarity or a difference, on which accuracies are measured."""

@@ -109,7 +109,7 @@ def train(
         learner.begin_again()
         return _continued(first, run(checkpoint and checkpoint.after()))
     gain, first = _gain_when_exchanged(learner, features, rows[~rows.joint], first)
-    if not (gain > 0 and _can_tell_sides(rows.kinds(), risk)):
+    if not (gain > 0 and _can_tell_sides(rows, risk)):
         return first
     learner.objective.sign = -1
     learner.begin_again()
@@ -175,17 +175,15 @@ def bind_risk(risk: Risk, rows: Judgements) -> tuple[Risk, Judgements]:
     return risk.over(values[:, 0], values[:, 1], rows.weight), read
 
 
-def _can_tell_sides(names: Sequence[str], risk: Risk) -> bool:
+def _can_tell_sides(rows: Judgements, risk: Risk) -> bool:
     """Whether a table distinguishes the sides, and training may have settled on the wrong one.
 
     Similarities alone do not distinguish them; where every row is read with a class prior, the
     prior does. With labels only, there is no other side to settle on.
     """
-    if all(kind(name).single for name in names):
-        return False
-    if "side" not in frozenset().union(*(kind(name).fixes(False) for name in names)):
-        return False
-    return not (risk.needs_prior and len(names) == 1)
+    single = all(kind(name).single for name in rows.kinds())
+    read_with_prior = risk.needs_prior and len(rows.kinds()) == 1
+    return "side" in rows.fixed() and not (single or read_with_prior)
 
 
 def _gain_when_exchanged(
