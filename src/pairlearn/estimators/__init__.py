@@ -6,7 +6,6 @@ from pairlearn.estimators.files import predict_file as predict_file
 from pairlearn.estimators.folder_format import ModelFolderError as ModelFolderError
 from pairlearn.estimators.instances import SeenItemsWarning as SeenItemsWarning
 from pairlearn.estimators.parameters import TrainingOptions as TrainingOptions
-from pairlearn.estimators.splits import Folds as Folds
 from pairlearn.estimators.splits import ItemKFold as ItemKFold
 from pairlearn.estimators.splits import hold_out_items as hold_out_items
 from pairlearn.estimators.splits import split_items as split_items

@@ -102,10 +102,6 @@ class FeatureStep:
             self.names = np.array(names if encoder is None else encoder.names, dtype=object)
             self.encoder = self.encoder or encoder
 
-    def learnt(self) -> dict[str, Any]:
-        """What `Fitted` keeps of this step."""
-        return {"feature_names_in": self.names, "encoder": self.encoder}
-
     def _learn(self, cells: dict[str, Any]) -> None:
         """Fit an encoder if columns hold more than numbers."""
         if all(_is_plain(column) for column in cells.values()):

@@ -109,11 +109,6 @@ class Table:
         return Judgements.concatenate([self.judged, self.known])
 
     @property
-    def kinds(self) -> tuple[str, ...]:
-        """Kinds of the statements."""
-        return self.statements.kinds()
-
-    @property
     def used(self) -> Indices:
         """Instances with a statement other than the share of their group."""
         rows = self.statements
@@ -150,7 +145,9 @@ class Table:
 
     def description(self) -> dict[str, Any]:
         """What `Fitted` keeps of the instances, before they are standardised."""
-        return self.step.learnt() | {
+        return {
+            "feature_names_in": self.step.names,
+            "encoder": self.step.encoder,
             "classes": self.classes,
             "instance_shape": tuple(int(size) for size in self.features.shape[1:]),
             "training_items": self.fingerprints(self.used),

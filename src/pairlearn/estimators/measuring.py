@@ -18,7 +18,7 @@ from sklearn.base import clone
 
 from pairlearn.annotators import findings
 from pairlearn.annotators.findings import NAMED
-from pairlearn.columns import Floats, Indices, Mask
+from pairlearn.columns import Floats, Indices
 from pairlearn.estimators.files import log_odds
 from pairlearn.estimators.fit_input import HeldOut, Table
 from pairlearn.estimators.instances import check_labelled, doubt_of_seen, places_of
@@ -49,7 +49,10 @@ NOTHING_SOFT = (
     "an accuracy takes pairs with a similarity or a difference, and none has: judge some in that "
     "way, and give them to `pairlearn evaluate`"
 )
-REMEMBERED = "the model has learnt from these pairs: measured on those of items that fit held out,"
+REMEMBERED = (
+    "the model has learnt from these pairs: measured on those of items that fit held out, "
+    "{count:,} rows, by the first model, which was fitted without them"
+)
 UNKNOWN = "the model does not know how {names} answer: their answers are taken as they are"
 
 
@@ -144,7 +147,7 @@ def _measure(
 ) -> Measured | str:
     """Fit a classifier without the held-out items, and measure its accuracy on their pairs."""
     soft = held.judged[held.judged.soft]
-    if held.rest.kinds != table.kinds or len(soft) < 2:
+    if held.rest.statements.kinds() != table.statements.kinds() or len(soft) < 2:
         return TOO_FEW
     classifier.fit_table(held.rest, progress, checkpoint)
     scored = classifier.score_pairs(soft, lambda rows: classifier.log_odds(table.features[rows]))
@@ -209,14 +212,35 @@ class HeldPairs:
         table: Judgements,
         files: tuple[Path, Path],
     ) -> HeldPairs:
-        """Score the pairs of a table; ``files`` are those of items and pairs, for messages."""
+        """Score the pairs of a table; ``files`` are those of items and pairs, for messages.
+
+        They are those of items that the model was not trained on; where there are none, those that
+        `fit` held out, with the log-odds of the model that it fitted without them.
+        """
         try:
             table = table.located(items.ids)
         except TableError as error:
             raise TableError(f"{files[1]}, {error} in {files[0]}") from None
         alone, table = int(table.single.sum()), table[~table.single]
-        new, log_odds_of, seen = _unseen(classifier, items, table.ends, files)
-        table = table[new]
+        new, fitted = classifier.unseen(table.ends, items.features, items.ids), classifier.fitted_
+        seen, remembered = doubt_of_seen(new), bool(new.sum() < min(2, len(new)))
+        if remembered:
+            places = places_of(fitted.held_items, items.features, items.ids)
+            held = np.all(places[table.ends] >= 0, axis=1)
+            if held.sum() < 2:
+                raise ValueError(
+                    f"{files[1]} measures no accuracy: the model was trained on items of "
+                    f"{int((~new).sum()):,} of its {len(new):,} pairs, and does better on those "
+                    "than on others. Split by items before training, with `pairlearn split`"
+                )
+            seen = REMEMBERED.format(count=int(held.sum()))
+        table = table[held if remembered else new]
+
+        def log_odds_of(needed: Indices) -> Floats:
+            if remembered:
+                return np.asarray(fitted.held_log_odds[places[needed]])
+            return log_odds(classifier, items[needed], files[0])
+
         judged = table[table.soft]
         if len(judged) < 2:
             raise TableError(
@@ -229,7 +253,6 @@ class HeldPairs:
             scored = replace(scored, side=side)
         row = table.file_rows()
         ignored = alone + len(np.unique(row)) - len(np.unique(row[table.soft]))
-        remembered = seen is not None and seen.startswith(REMEMBERED)
         return cls(
             scored=scored, items=items, table=table, ignored=ignored, seen=seen,
             log_odds_of=log_odds_of, remembered=remembered,
@@ -271,33 +294,3 @@ class HeldPairs:
         places = known.ends[:, 0]
         z = log_odds(classifier, self.items[places], file)
         return LabelledItems(z, known.u, known.weight, places, self.remembered)
-
-
-def _unseen(
-    classifier: PairClassifier, items: ItemTable, ends: Indices, files: tuple[Path, Path]
-) -> tuple[Mask, Callable[[Indices], Floats], str | None]:
-    """Pairs to measure with, the log-odds of their items, and what to say about the choice.
-
-    Those of items that the model was not trained on; where there are none, those that `fit` held
-    out, with the log-odds of the model that it fitted without them.
-    """
-    new = classifier.unseen(ends, items.features, items.ids)
-    if new.sum() >= min(2, len(new)):
-
-        def log_odds_of(needed: Indices) -> Floats:
-            return log_odds(classifier, items[needed], files[0])
-
-        return new, log_odds_of, doubt_of_seen(new)
-    fitted = classifier.fitted_
-    places = places_of(fitted.held_items, items.features, items.ids)
-    held = np.all(places[ends] >= 0, axis=1)
-    if held.sum() < 2:
-        raise ValueError(
-            f"{files[1]} measures no accuracy: the model was trained on items of "
-            f"{int((~new).sum()):,} of its {len(new):,} pairs, and does better on those than on "
-            "others. Split by items before training, with `pairlearn split`"
-        )
-    note = (
-        f"{REMEMBERED} {int(held.sum()):,} rows, by the first model, which was fitted without them"
-    )
-    return held, lambda needed: fitted.held_log_odds[places[needed]], note

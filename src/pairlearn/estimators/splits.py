@@ -8,7 +8,6 @@ those with an end on each side are lost to one side or to both.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -125,30 +124,7 @@ def _shuffle_components(component: Indices, seed: int) -> Indices:
     return np.lexsort((permutation(rng, size), permutation(rng, size)[component]))
 
 
-@dataclass(frozen=True)
-class Folds:
-    """The fold of every item, and the pairs (n, 2) of items."""
-
-    of_item: Indices
-    ends: Indices
-    count: int
-
-    def tests(self, fold: int) -> Mask:
-        """Pairs that test the models of a fold: both ends are in it."""
-        return np.asarray((self.of_item[self.ends] == fold).all(1))
-
-    def trains(self, fold: int) -> Mask:
-        """Pairs that the models of a fold are trained on: both ends are outside it."""
-        return np.asarray((self.of_item[self.ends] != fold).all(1))
-
-    @property
-    def dropped(self) -> int:
-        """Pairs that straddle two folds: they test no model, and train those of the others."""
-        left, right = self.of_item[self.ends].T
-        return int((left != right).sum())
-
-
-def split_items(ends: Any, items: int, folds: int, seed: int = 0) -> Folds:
+def split_items(ends: Any, items: int, folds: int, seed: int = 0) -> Indices:
     """Split items into folds with about the same number of judgements each.
 
     Parameters
@@ -161,20 +137,20 @@ def split_items(ends: Any, items: int, folds: int, seed: int = 0) -> Folds:
 
     Returns
     -------
-    Folds
-        No pair straddles if no component has more than its share of the judgements. A
-        larger one is cut greedily: its items, in the order of a breadth-first search, go to
-        the fold with most of their neighbours, less so the fuller it is (Stanton and Kliot,
-        2012). Then items are moved while that keeps pairs together.
+    array of int, shape (items,)
+        The fold of every item. No pair straddles if no component has more than its share of the
+        judgements. A larger one is cut greedily: its items, in the order of a breadth-first search,
+        go to the fold with most of their neighbours, less so the fuller it is (Stanton and Kliot,
+        2012), and are then moved while that keeps pairs together.
 
     Examples
     --------
     Five pairs of distinct items, and a chain of five that has to be cut once:
 
-    >>> split_items(np.arange(10).reshape(5, 2), 10, folds=5).dropped
-    0
-    >>> split_items([[0, 1], [1, 2], [2, 3], [3, 4]], 5, folds=2).dropped
-    1
+    >>> split_items(np.arange(10).reshape(5, 2), 10, folds=5).tolist()
+    [0, 0, 4, 4, 3, 3, 1, 1, 2, 2]
+    >>> split_items([[0, 1], [1, 2], [2, 3], [3, 4]], 5, folds=2).tolist()
+    [1, 1, 0, 0, 0]
     """
     pairs = np.asarray(ends, dtype=np.int64)
     check_integer("folds", folds, 2)
@@ -195,7 +171,7 @@ def split_items(ends: Any, items: int, folds: int, seed: int = 0) -> Folds:
         load[fold] += 2 * sizes[number]
     kept = np.isin(component, whole)
     of_item[kept] = of_component[component[kept]]
-    return Folds(of_item, pairs, folds)
+    return of_item
 
 
 def _cut(of_item: Indices, load: Floats, inside: Mask, pairs: Indices, rng: Any) -> None:
@@ -258,9 +234,10 @@ class ItemKFold:
         which are the same item where they are equal; ``y`` and ``groups`` are ignored.
         """
         ends = number_items("X", X)
-        folds = split_items(ends, int(ends.max()) + 1, self.n_splits, self.random_state)
+        folds = split_items(ends, int(ends.max()) + 1, self.n_splits, self.random_state)[ends]
         for fold in range(self.n_splits):
-            train, test = (np.flatnonzero(rows(fold)) for rows in (folds.trains, folds.tests))
+            inside = folds == fold
+            train, test = (np.flatnonzero(mask.all(1)) for mask in (~inside, inside))
             if not len(train) or not len(test):
                 raise ValueError(
                     f"fold {fold} has {len(train)} pairs to train on and {len(test)} to test with: "
