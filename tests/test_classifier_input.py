@@ -258,6 +258,7 @@ def test_ids_without_a_preprocessor_are_told_of_it(tmp_path):
         assert np.array_equal(knowing.predict(data.items.ids), wanted)
 
 
+@pytest.mark.filterwarnings("ignore:X does not have valid feature names")
 def test_an_array_after_a_fit_with_names_is_taken_in_their_order_with_a_warning():
     data = simulate(pairs=30)
     options = {"model": "linear", "epochs": 2, "random_state": 0}
