@@ -8,11 +8,9 @@ import pyarrow
 import pytest
 from sklearn.linear_model import LogisticRegression
 from torch import nn
-from typer.testing import CliRunner
 
 from pairlearn import Judgements, PairLabels
 from pairlearn.check import check
-from pairlearn.cli.root import app
 from pairlearn.estimators import PairClassifier
 from pairlearn.estimators import TrainingOptions as options
 from pairlearn.io import ItemTable, TableError
@@ -307,19 +305,6 @@ def test_ids_are_text_if_any_is():
     framed = fit(names[ENDS], preprocessor=pd.DataFrame(X, index=pd.Index(names, dtype=object)))
     some = np.array([3.0, "x"], dtype=object)
     np.testing.assert_allclose(framed.predict_proba(some), model.predict_proba(some), rtol=1e-6)
-
-
-def test_a_message_about_columns_names_what_there_is(tmp_path):
-    """Options on the command line, with quotes for a shell, and methods of a data frame."""
-    frame = pd.DataFrame({"x": X[:5, 0], "my key": [f"k{row}" for row in range(5)]})
-    with pytest.raises(TableError, match=r"drop columns, as in drop\(columns=\['my key'\]\)"):
-        fit([[0, 1], [2, 3]], LABELS[:2], preprocessor=frame)
-    frame.assign(id=range(5)).to_csv(tmp_path / "items.csv", index=False)
-    (tmp_path / "pairs.csv").write_text("left,right,similarity\n0,1,0.5\n2,3,0.4\n")
-    files = [str(tmp_path / name) for name in ("items.csv", "pairs.csv", "model")]
-    shown = CliRunner().invoke(app, ["fit", *files[:2], "--out", files[2]]).output
-    kind = "or say what they hold (kinds=, or --kinds 'my key:text')"
-    assert f"(ignore=, or --ignore 'my key'), {kind}" in " ".join(shown.split())
 
 
 def test_missing_values_of_pandas_are_gaps():
