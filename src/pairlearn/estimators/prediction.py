@@ -130,7 +130,8 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         no accuracy. See `pairlearn.evaluation.estimate_accuracy`, and with more than two classes
         `pairlearn.evaluation.estimate_class_accuracy`.
         """
-        scored, doubt = self._score_held_out(pairs, labels, sample_weight, annotator, about)
+        beside = {"sample_weight": sample_weight, "annotator": annotator, "about": about}
+        scored, doubt = self._score_held_out(pairs, labels, **beside)
         known = None if labelled is None else self.labelled(*labelled)
         if isinstance(scored, ScoredClasses):
             return scored.accuracy(confidence=confidence, labelled=known)
@@ -156,7 +157,8 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Pairs with items that `fit` was given are treated as in `estimate_accuracy`. See
         `pairlearn.evaluation.evaluate`, which takes the further options.
         """
-        scored, doubt = self._score_held_out(pairs, labels, sample_weight, annotator)
+        beside = {"sample_weight": sample_weight, "annotator": annotator}
+        scored, doubt = self._score_held_out(pairs, labels, **beside)
         if isinstance(scored, ScoredClasses):
             raise ValueError(
                 f"evaluate measures two classes, and there are {len(self.classes_)}: use "
@@ -261,12 +263,15 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if not (items or ids) and len(self.instance_shape_) == 1:
             return self._validated(x, step)
         features = instances.read_instances("X", x, self.preprocessor, step)
+        self._check_shape("X has", features)
+        return features
+
+    def _check_shape(self, what: str, features: NDArray[Any]) -> None:
         if features.shape[1:] != self.instance_shape_:
             raise ValueError(
-                f"X has instances of shape {features.shape[1:]}, but PairClassifier is expecting "
+                f"{what} instances of shape {features.shape[1:]}, but PairClassifier is expecting "
                 f"{self.instance_shape_}"
             )
-        return features
 
     def _validated(self, x: Any, step: FeatureStep) -> NDArray[Any]:
         """Instances (m, d), with scikit-learn's checks."""
@@ -283,26 +288,14 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return np.asarray(validate_data(self, x, reset=False, dtype=types))
 
     def _score_held_out(
-        self, pairs: Any, labels: Any, sample_weight: Any, annotator: Any, about: Any = None
+        self, pairs: Any, labels: Any, **beside: Any
     ) -> tuple[ScoredPairs | ScoredClasses, str | None]:
         """Score the pairs without items of the training, and say what is doubtful about them."""
         check_is_fitted(self)
-        table = read_table(
-            pairs,
-            labels,
-            sample_weight=sample_weight,
-            annotator=annotator,
-            about=about,
-            classes=self.fitted_.classes,
-            preprocessor=self.preprocessor,
-            step=self._step(),
-            scales=self.fitted_.scales,
-        )
-        if table.features.shape[1:] != self.instance_shape_:
-            raise ValueError(
-                f"pairs have instances of shape {table.features.shape[1:]}, but PairClassifier is "
-                f"expecting {self.instance_shape_}"
-            )
+        of_fit: Any = {"classes": self.fitted_.classes, "scales": self.fitted_.scales}
+        of_fit |= {"preprocessor": self.preprocessor, "step": self._step()}
+        table = read_table(pairs, labels, **of_fit, **beside)
+        self._check_shape("pairs have", table.features)
         judged = table.judged[table.judged.soft]
         if not len(judged):
             raise ValueError("labels have neither similarity nor difference to measure with")
