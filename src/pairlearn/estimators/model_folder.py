@@ -29,9 +29,7 @@ from pairlearn.judgements.scales import Scale
 from pairlearn.models import CONVOLUTIONAL, MLP
 from pairlearn.risks import Risk, make_risk
 
-ARRAYS = ("mean", "scale", "training_items")
-#: Arrays that are there if `fit` held out items.
-HELD = ("held_items", "held_log_odds")
+ARRAYS = ("mean", "scale", "training_items", "held_items", "held_log_odds")
 
 
 class Section(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
@@ -160,8 +158,7 @@ def save_model(fitted: Fitted, path: str | Path, *, overwrite: bool = False) -> 
             "the pairs and fit again; models 'mlp' and 'linear' and networks of your own can be "
             "saved"
         )
-    names = (*ARRAYS, *HELD) if len(fitted.held_items) else ARRAYS
-    tensors = {name: torch.as_tensor(getattr(fitted, name)) for name in names}
+    tensors = {name: torch.as_tensor(getattr(fitted, name)) for name in ARRAYS}
     for place, tensor in fitted.module.state_dict().items():
         if not isinstance(tensor, Tensor):
             raise ModelFolderError(
@@ -218,8 +215,7 @@ def load_model(path: str | Path, module: nn.Module | None = None) -> Fitted:
 def _fitted(model: Model, tensors: dict[str, Tensor], module: nn.Module | None) -> Fitted:
     """The value that a folder holds."""
     known, output = model.instances, model.output
-    present = (*ARRAYS, *(name for name in HELD if name in tensors))
-    arrays = {name: _array(tensors, name) for name in present}
+    arrays = {name: _array(tensors, name) for name in ARRAYS}
     state = {
         name.removeprefix("network."): tensors.pop(name)
         for name in [*tensors]

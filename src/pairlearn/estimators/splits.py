@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import breadth_first_order
+from sklearn.model_selection import BaseCrossValidator
 
 from pairlearn.columns import Floats, Indices, Mask, check_integer, check_share
 from pairlearn.dependence import components
@@ -201,7 +202,7 @@ def _cut(of_item: Indices, load: Floats, inside: Mask, pairs: Indices, rng: Any)
             break
 
 
-class ItemKFold:
+class ItemKFold(BaseCrossValidator):  # type: ignore[misc]
     """Folds of items, as ``cv=`` of scikit-learn's functions.
 
     A model is tested on pairs with both items in a fold, and trained on pairs with both outside
@@ -248,6 +249,3 @@ class ItemKFold:
     def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
         """The number of folds."""
         return self.n_splits
-
-    def __repr__(self) -> str:
-        return f"ItemKFold(n_splits={self.n_splits}, random_state={self.random_state})"
