@@ -41,7 +41,7 @@ def test_init(tmp_path: Path, items: Path) -> None:
         "init", tmp_path / "p", items, "--pairs", 7, "--overlap", 2, "--annotators", "ann, bob",
         "--title", "Pumps", "--positive", "will fail", "--negative", "will hold",
         "--columns", "age", "--seed", 3, "--address", "https://x.example",
-        "--answers", "each", "--hide-ids", "--language", "fr", "--qualify", 0.8,
+        "--answers", "each", "--hide-ids", "--language", "fr",
         "--positive-means", "Stops.",
     )  # fmt: skip
     project = Project.load(tmp_path / "p")
@@ -50,7 +50,7 @@ def test_init(tmp_path: Path, items: Path) -> None:
     assert names == ("Pumps", "will fail", "will hold")
     assert (project.columns, project.plan.pairs, project.plan.seed) == (("age",), 7, 3)
     assert (project.answers, project.hide_ids, project.language) == ("each", True, "fr")
-    assert (project.positive_means, project.qualify) == ("Stops.", 0.8)
+    assert project.positive_means == "Stops."
     with Store.open(project) as store:
         for name, link in report["links"].items():
             who = store.by_token(link.removeprefix("https://x.example/p/a/"))

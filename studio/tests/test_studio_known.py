@@ -23,9 +23,9 @@ from browser import (
     snapshot,
 )
 from pairlearn.annotators.annotator import in_words
-from pairlearn_studio import Project, Store, StoreError
+from pairlearn_studio import Annotator, Project, Store, StoreError
 from pairlearn_studio.cli.annotate import app
-from pairlearn_studio.overview import quality_of
+from pairlearn_studio.overview import overview_of
 from pairlearn_studio.records import LEVELS, Known
 from studio_client import serving, studio_of
 from studio_processes import Command, free_port, wait_until
@@ -139,8 +139,9 @@ def test_checks_are_mixed_in_at_their_share(tmp_path: Path) -> None:
         while (task := store.undo(ann.id).result()) is not None and task.pair != last:
             pass
         assert task is not None and store.next_task(ann.id) == task
-        quality = quality_of(store.answers(), store.checks(project))["ann"]
-        assert (quality.known, quality.right) == (due - 1, due - 1)
+        row = store.overview(store.answers())[0]
+        known = len(store.checks(project)) - 1  # one is open again, and one is of the plan
+        assert (row.known, row.right) == (known, known)
     changed = make(tmp_path / "q", items=30, pairs=60, known=CHECKS[:1])
     with Store.create(changed) as store:
         cy, _ = store.add_annotator("cy")
@@ -160,14 +161,15 @@ def test_flags_in_words() -> None:
     rows = [stored("careful", k, *surely, level="left surely") for k in range(4)]
     rows += [stored("careful", k, 0.5 + k / 100, 0.0, seconds=4.0) for k in range(4, 30)]
     rows += [stored("constant", k, 0.5, 0.0, seconds=0.5) for k in range(30)]
-    quality = quality_of(rows, known)
-    assert (quality["careful"].right, quality["careful"].phrases) == (4, [])
-    assert [in_words([phrase]) for phrase in quality["constant"].phrases] == [
+    people = dict.fromkeys([Annotator(1, "careful"), Annotator(2, "constant")], 30)
+    careful, constant = overview_of(rows, people, known)
+    assert (careful.right, careful.flags) == (4, [])
+    assert [in_words([phrase]) for phrase in constant.flags] == [
         "only 0 of 4 known pairs right",
         "half of the answers took less than 1 s",
     ]
-    (phrase,) = quality_of(rows, known, {"constant"})["constant"].phrases  # models are fast
-    assert in_words([phrase]) == "only 0 of 4 known pairs right"
+    (model,) = overview_of(rows, {Annotator(2, "constant", origin="model"): 30}, known)
+    assert in_words(model.flags) == "only 0 of 4 known pairs right"
 
 
 def test_the_supervisor_sees_and_the_export_leaves_out(tmp_path: Path) -> None:
@@ -227,12 +229,11 @@ def test_demo_in_one_command(browser: Browser, tmp_path: Path) -> None:
                 page.locator("#next-lesson").click()
                 settled(page)
             press(page, "7")
-            done(page, 1, 65)
+            done(page, 1, 66)
             page.goto(dict(links)["supervisor"])
-            expect(page.locator("tr[data-annotator='1']")).to_contain_text("1 of 65")
+            expect(page.locator("tr[data-annotator='1']")).to_contain_text("1 of 66")
     finally:
         assert command.end(signal.SIGINT) == 0
     with Store.open(Project.load(folder)) as store:
-        # One is of the plan by chance.
-        assert len(store.checks(store.project)) == 6 and len(store.mixed_in) == 5
+        assert len(store.checks(store.project)) == len(store.mixed_in) == 6
         assert store.answers()[0].level == "right surely"

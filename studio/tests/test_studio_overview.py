@@ -12,7 +12,7 @@ from pairlearn.annotators import Annotator as Habits
 from pairlearn.annotators.annotator import in_words
 from pairlearn.labels import PairLabels
 from pairlearn_studio import Annotator, StoredAnswer
-from pairlearn_studio.overview import AnswerColumns, overview_of, people_of
+from pairlearn_studio.overview import overview_of, people_of
 from studio_store import stored as row
 
 
@@ -24,7 +24,7 @@ def test_counts_pace_and_infeasible_share() -> None:
         row("ann", 4, 0.5, None, seconds=4.0),
         row("ann", 5, None, None, cant_say=True, seconds=1.0),
     ]
-    (overview,) = overview_of(AnswerColumns(rows), {Annotator(1, "ann"): 7})
+    (overview,) = overview_of(rows, {Annotator(1, "ann"): 7})
     assert (overview.done, overview.total, overview.cant_say) == (5, 7, 1)
     assert overview.median_seconds == 4.0
     assert overview.infeasible == pytest.approx(2 / 3)
@@ -35,7 +35,7 @@ def test_equal_answers_have_no_drift_in_standard_errors() -> None:
     """Values that differ in their last bit are the same answer."""
     values = [0.7, 0.7 + 1e-16, 0.1 + 0.6] * 10
     rows = [row("ann", pair, s, 0.0) for pair, s in enumerate(sorted(values))]
-    (overview,) = overview_of(AnswerColumns(rows), {Annotator(1, "ann"): 30})
+    (overview,) = overview_of(rows, {Annotator(1, "ann"): 30})
     assert overview.drift == pytest.approx(0)
     assert math.isnan(overview.drift_z)
 
@@ -47,7 +47,7 @@ def test_drift_of_a_fixed_rule_is_chance() -> None:
     for _ in range(300):
         rows = [row("rule", pair, s, 0.0) for pair, s in enumerate(rng.random(90))]
         people = {Annotator(1, "rule"): 90}
-        drifts.append(overview_of(AnswerColumns(rows), people)[0].drift_z)
+        drifts.append(overview_of(rows, people)[0].drift_z)
     assert 0.02 < np.mean(np.abs(drifts) > 2) < 0.09
     assert np.mean(np.abs(drifts) > 3) < 0.02
 
@@ -55,7 +55,7 @@ def test_drift_of_a_fixed_rule_is_chance() -> None:
 def test_drift_of_somebody_who_grows_generous() -> None:
     s = [0.2, 0.3, 0.2, 0.5, 0.5, 0.5, 0.8, 0.7, 0.9]
     rows = [row("ann", k, v, seconds=10.0 if k < 3 else 5.0) for k, v in enumerate(s)]
-    (overview,) = overview_of(AnswerColumns(rows), {Annotator(1, "ann"): 9})
+    (overview,) = overview_of(rows, {Annotator(1, "ann"): 9})
     assert overview.drift == pytest.approx(0.8 - 0.7 / 3)
     # Welch's t, by hand: variances 1/300 and 1/100 over three answers each.
     assert overview.drift_z == pytest.approx((0.8 - 0.7 / 3) / math.sqrt(1 / 900 + 1 / 300))
@@ -71,8 +71,8 @@ def test_a_share_of_guesses_that_could_be_anything_is_not_told() -> None:
 
 
 def test_nobody_and_nothing() -> None:
-    assert overview_of(AnswerColumns([]), {}) == []
-    (overview,) = overview_of(AnswerColumns([]), {Annotator(1, "ann"): 3})
+    assert overview_of([], {}) == []
+    (overview,) = overview_of([], {Annotator(1, "ann"): 3})
     assert (overview.done, overview.total) == (0, 3)
     assert math.isnan(overview.infeasible)
     assert math.isnan(overview.drift)

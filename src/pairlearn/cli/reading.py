@@ -94,13 +94,13 @@ class Reading:
 
         The latter are None for two that no statement names.
         """
-        from pairlearn.estimators.fit_input import resolve_classes
         from pairlearn.io.pairs import named_classes, read_classes, read_labelled
+        from pairlearn.judgements.sets import resolve_classes
 
         table = self.table(path)  # all values out of range, not the first alone
         labels = None if labelled is None or items is None else read_classes(labelled, items)
         with in_file(path):
-            named = resolve_classes(names, table, labels and labels[1], positive)
+            named = resolve_classes(names, table.about, labels and labels[1], positive)
             if named is not None:
                 table = table.of_classes(named)
         if labels is None or labelled is None or items is None:
@@ -117,11 +117,11 @@ class Reading:
         By default the classes are those that are named.
         """
         from pairlearn.check import check
-        from pairlearn.estimators.fit_input import resolve_classes
+        from pairlearn.judgements.sets import resolve_classes
 
         with in_file(path):
             table, settled = self.table(path), self.settled(noisy=noisy)
-            table = table.of_classes(resolve_classes(classes, table, None))
+            table = table.of_classes(resolve_classes(classes, table.about, None))
         errors = check(table, prior=prior, codes=MEANING - settled).of("error")
         for finding in errors:
             if finding.code not in RANGES:

@@ -39,7 +39,7 @@ from pairlearn.estimators.instances import (
 from pairlearn.estimators.splits import hold_out_positions, keep_whole
 from pairlearn.judgements import Judgements, check_ends, kinds
 from pairlearn.judgements.scales import Scale
-from pairlearn.judgements.sets import groups, join_set, names_in
+from pairlearn.judgements.sets import join_set, resolve_classes
 from pairlearn.labels import PairLabels
 
 #: Weight of all known positives, in units of that of the judged rows.
@@ -253,7 +253,7 @@ def read_table(
                 f"pairs {features.shape[1:]}"
             )
         x, y = labelled[0], read_classes(labelled[1], len(instances))
-    named = resolve_classes(classes, statements, y, positive)
+    named = resolve_classes(classes, statements.about, y, positive)
     if y is None and named is None and positive is not None:
         raise ValueError("positive is a class of labelled, which is not given")
     if y is not None:
@@ -279,34 +279,6 @@ def _names_of(x: Any, n: int) -> NDArray[np.str_]:
     ids = x.ids if is_item_table(x) else x
     one_each = np.asarray(ids) if np.ndim(ids) == 1 else np.full(n, "")
     return np.array([str(whole_number(one)) for one in one_each], np.str_)
-
-
-def resolve_classes(
-    classes: Any, statements: Judgements, labels: NDArray[Any] | None, positive: Any = None
-) -> NDArray[Any] | None:
-    """The classes of a task, of two the positive one last; None for two that no set names.
-
-    ``classes`` are names, the number of classes, or None for those that statements and labels name.
-    """
-    found = np.empty(0, np.str_) if labels is None else np.unique(labels)
-    names = sorted({*names_in(statements.about), *(str(whole_number(v)) for v in found.tolist())})
-    if classes is None:
-        if statements.about is None and len(found) <= 2:
-            return None
-        names = [f"not {names[0]}", *names] if len(names) == 1 else names
-    elif np.ndim(classes) == 0:
-        if len(names) > classes:
-            raise ValueError(f"classes is {classes}, and {len(names)} are named: {names[:10]}")
-        names += groups(classes - len(names))
-    # Classes of labels keep their type.
-    chosen = found if len(names) == len(found) else np.array(names)
-    chosen = np.asarray(classes) if np.ndim(classes) else chosen
-    if positive is None:
-        return chosen if len(chosen) else None
-    last = chosen.astype(np.str_) == str(positive)
-    if len(chosen) != 2 or not last.any():
-        raise ValueError(f"positive is one of two classes; got {positive!r} of {chosen.tolist()}")
-    return chosen[np.argsort(last, kind="stable")]
 
 
 def names_judgements(values: Any) -> bool:

@@ -14,7 +14,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.columns import Floats, Indices, Mask, RowError, as_text, first_rows, quote
+from pairlearn.columns import (
+    Floats,
+    Indices,
+    Mask,
+    RowError,
+    as_text,
+    first_rows,
+    quote,
+    whole_number,
+)
 from pairlearn.randomness import stream, uniform
 
 Sets = NDArray[np.str_]
@@ -118,6 +127,34 @@ def groups(count: int) -> tuple[str, ...]:
     ('group 1', 'group 2')
     """
     return tuple(f"group {number + 1}" for number in range(count))
+
+
+def resolve_classes(
+    classes: Any, about: Sets | None, labels: NDArray[Any] | None, positive: Any = None
+) -> NDArray[Any] | None:
+    """The classes of a task, of two the positive one last; None for two that no set names.
+
+    ``classes`` are names, the number of classes, or None for those that sets and labels name.
+    """
+    found = np.empty(0, np.str_) if labels is None else np.unique(labels)
+    names = sorted({*names_in(about), *(str(whole_number(v)) for v in found.tolist())})
+    if classes is None:
+        if about is None and len(found) <= 2:
+            return None
+        names = [f"not {names[0]}", *names] if len(names) == 1 else names
+    elif np.ndim(classes) == 0:
+        if len(names) > classes:
+            raise ValueError(f"classes is {classes}, and {len(names)} are named: {names[:10]}")
+        names += groups(classes - len(names))
+    # Classes of labels keep their type.
+    chosen = found if len(names) == len(found) else np.array(names)
+    chosen = np.asarray(classes) if np.ndim(classes) else chosen
+    if positive is None:
+        return chosen if len(chosen) else None
+    last = chosen.astype(np.str_) == str(positive)
+    if len(chosen) != 2 or not last.any():
+        raise ValueError(f"positive is one of two classes; got {positive!r} of {chosen.tolist()}")
+    return chosen[np.argsort(last, kind="stable")]
 
 
 def propose_sets(

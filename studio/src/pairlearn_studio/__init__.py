@@ -11,12 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pairlearn_studio.items import Items, ItemView
     from pairlearn_studio.project import Plan, Project, ProjectError
-    from pairlearn_studio.records import (
-        Annotator,
-        Answer,
-        Receipt,
-        StoredAnswer,
-    )
+    from pairlearn_studio.records import Annotator, Answer, Receipt, StoredAnswer
     from pairlearn_studio.store import Store
     from pairlearn_studio.store_file import StoreError
 

@@ -18,10 +18,10 @@ import math
 import pkgutil
 import sys
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -37,7 +37,6 @@ from pairlearn_studio.judges import (
     Judgement,
     PairModel,
     PosteriorModel,
-    Said,
     SaidOfItem,
     Wording,
     by_items,
@@ -46,13 +45,7 @@ from pairlearn_studio.judges import (
     chat_pair_model,
     order_effects,
 )  # fmt: skip
-from pairlearn_studio.limits import (
-    AnswerCache,
-    Budget,
-    LimitReached,
-    ModelError,
-    SkippedError,
-)
+from pairlearn_studio.limits import AnswerCache, Budget, LimitReached, ModelError, SkippedError
 from pairlearn_studio.reader import SKIPPED
 from pairlearn_studio.records import Answer, Pair
 
@@ -61,7 +54,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AnswerCache", "Budget", "ChatEndpoint", "Filled", "Judgement", "LimitReached", "ModelError",
-    "Said", "SaidOfItem", "Seat", "Wording", "by_items", "by_pairs", "chat_item_model",
+    "SaidOfItem", "Seat", "Wording", "by_items", "by_pairs", "chat_item_model",
     "chat_pair_model", "fill", "find_function", "item_model", "order_effects", "pair_model",
 ]  # fmt: skip
 
@@ -89,75 +82,67 @@ def find_function(name: str) -> Callable[..., Any]:
     return function  # type: ignore[no-any-return]  # callable() does not tell its type
 
 
-def pair_model(function: Callable[[ItemView, ItemView], Any]) -> PairModel:
+def pair_model(function: Callable[..., Any]) -> PairModel:
     """Wrap a function of two items, and check what it returns.
 
     Examples
     --------
-    >>> pair_model(lambda left, right: (0.6, 0.2))("a", "b")
-    Said(similarity=0.6, difference=0.2, mass=1.0, text='')
+    >>> pair_model(lambda left, right: (0.6, 0.2))("a", "b").difference
+    0.2
     >>> pair_model(lambda left, right: (60, 20))("a", "b")
     Traceback (most recent call last):
     pairlearn_studio.limits.ModelError: <lambda> returned (60, 20): similarity must lie in [0, 1]
     """
-    lowest = {"similarity": 0, "difference": -1}
-    both = _checked(function, Said, "(similarity, difference)", lowest)
-    alone = _checked(function, partial(Said, difference=None), "a similarity", {"similarity": 0})
 
-    def ask(first: ItemView, second: ItemView, *about: str) -> Said:
-        said: Said = (alone if about == ("",) else both)(first, second, *about)
-        return said
-
-    return ask
-
-
-def item_model(
-    function: Callable[[ItemView], Any], classes: Collection[str] = ()
-) -> PosteriorModel:
-    """Wrap a function of one item, and check what it returns, as `pair_model` does."""
-    if classes:
-        name = getattr(function, "__name__", type(function).__name__)
-
-        def ask(item: ItemView) -> SaidOfItem:
-            if (answer := function(item)) is None:
-                return SaidOfItem(None, mass=0.0)
-            try:
-                p = {one: float(answer[one]) for one in classes}
-            except (TypeError, ValueError, LookupError):
-                p = {}
-            if not p or min(p.values()) < 0 or not math.isclose(sum(p.values()), 1, abs_tol=1e-3):
-                raise ModelError(
-                    f"{name} returned {repr(answer)[:80]}: return the probability of each of "
-                    f"{', '.join(classes)}, which sum to 1, or None for “can't say”"
-                )
-            return SaidOfItem(p)
-
-        return ask
-    return _checked(function, SaidOfItem, "P(positive)", {"P(positive)": 0})
-
-
-def _checked(
-    function: Callable[..., Any], kind: Any, expected: str, lowest: dict[str, int]
-) -> Callable[..., Any]:
-    """Wrap a function whose return values must lie between a lowest value and 1."""
-    name = getattr(function, "__name__", type(function).__name__)
-
-    def ask(*items: Any) -> Any:
-        answer = function(*items)
+    def ask(first: ItemView, second: ItemView, *about: str) -> Judgement:
+        answer = function(first, second, *about)
         if answer is None:
-            return kind(*[None for _ in lowest], mass=0.0)
-        returned = f"{name} returned {repr(answer)[:80]}"
-        try:
-            values = [float(value) for value in (answer if len(lowest) > 1 else [answer])]
-            ranges = list(zip(lowest.items(), values, strict=True))
-        except (TypeError, ValueError):
-            raise ModelError(f"{returned}: return {expected}, or None for “can't say”") from None
-        for (number, low), value in ranges:
-            if not low <= value <= 1:  # NaN neither
-                raise ModelError(f"{returned}: {number} must lie in [{low}, 1]")
-        return kind(*values)
+            return Judgement(None, None, mass=0.0)
+        if about == ("",):
+            (s,) = _numbers(function, answer, [answer], {"similarity": 0})
+            return Judgement(s, None)
+        s, c = _numbers(function, answer, answer, {"similarity": 0, "difference": -1})
+        return Judgement(s, c)
 
     return ask
+
+
+def item_model(function: Callable[..., Any], classes: Collection[str] = ()) -> PosteriorModel:
+    """Wrap a function of one item, and check what it returns, as `pair_model` does."""
+
+    def ask(item: ItemView) -> SaidOfItem:
+        answer = function(item)
+        if answer is None:
+            return SaidOfItem(None, mass=0.0)
+        if not classes:
+            return SaidOfItem(_numbers(function, answer, [answer], {"P(positive)": 0})[0])
+        given = answer if isinstance(answer, Mapping) else {}
+        p = _numbers(function, answer, map(given.get, classes), dict.fromkeys(classes, 0))
+        if not math.isclose(math.fsum(p), 1, abs_tol=1e-3):
+            raise ModelError(f"{_returned(function, answer)}: the sum must be 1")
+        return SaidOfItem(dict(zip(classes, p, strict=True)))
+
+    return ask
+
+
+def _numbers(
+    function: Callable[..., Any], answer: Any, values: Any, lowest: dict[str, int]
+) -> list[float]:
+    """The numbers in an answer of a function, each between a lowest value and 1."""
+    returned, numbers = _returned(function, answer), dict[str, float]()
+    with suppress(TypeError, ValueError):
+        numbers = dict(zip(lowest, map(float, values), strict=True))
+    if not numbers:
+        expected = ", ".join(lowest)
+        raise ModelError(f"{returned}: return numbers for {expected}, or None for “can't say”")
+    for name, value in numbers.items():
+        if not lowest[name] <= value <= 1:  # NaN neither
+            raise ModelError(f"{returned}: {name} must lie in [{lowest[name]}, 1]")
+    return [*numbers.values()]
+
+
+def _returned(function: Callable[..., Any], answer: Any) -> str:
+    return f"{getattr(function, '__name__', type(function).__name__)} returned {answer!r:.80}"
 
 
 @dataclass

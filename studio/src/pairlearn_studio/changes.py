@@ -20,7 +20,15 @@ from typing import Any, get_args
 
 from pairlearn_studio.choosing import assign, choose_sets, random_pairs
 from pairlearn_studio.project import Project
-from pairlearn_studio.reader import ADJUDICATOR, CHECKS, LINKED, THEIRS, Queries, token_hash
+from pairlearn_studio.reader import (
+    ADJUDICATOR,
+    AS_JSON,
+    CHECKS,
+    LINKED,
+    THEIRS,
+    Queries,
+    token_hash,
+)
 from pairlearn_studio.records import Annotator, Answer, Origin, Receipt
 from pairlearn_studio.store_file import StoreError
 
@@ -123,11 +131,8 @@ class Changes(Queries):
         )
         ((before, latest),) = self.rows(query, annotator, pair)
         assignment = {"annotator": annotator, "pair": pair}
-        others = json.dumps(answer.others) if answer.others else ""
-        orders = json.dumps(answer.orders) if answer.orders else ""
-        classes = json.dumps(answer.classes) if answer.classes else ""
-        row = vars(answer) | {"others": others, "orders": orders, "classes": classes}
-        row["revision"] = (latest or 0) + 1
+        row = vars(answer) | {"revision": (latest or 0) + 1}
+        row |= {name: json.dumps(row[name]) if row[name] else "" for name in AS_JSON}
         answer_id = self._insert("answer", at=now(), **assignment, **row)
         action = "answered" if before is None else "revised"
         self._set_answer(answer_id, action, before=before, **assignment)

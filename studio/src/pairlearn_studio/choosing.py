@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from pairlearn.columns import check_integer
 from pairlearn.judgements.sets import join_set, propose_sets
-from pairlearn.randomness import permutation, stream, uniform
+from pairlearn.randomness import stream, uniform
 from pairlearn_studio.project import Project
 
 
@@ -27,32 +27,25 @@ def random_pairs(
     """
     if items < 2:
         raise ValueError(f"items is {items}: a pair needs at least two")
-    codes = {_encode(*pair) for pair in taken}
+    seen = {frozenset(pair) for pair in taken}
     possible = items * (items - 1) // 2
-    if not 1 <= pairs <= possible - len(codes):
-        beside = f", and {len(codes)} are in the project already" if codes else ""
+    if not 1 <= pairs <= possible - len(seen):
+        beside = f", and {len(seen)} are in the project already" if seen else ""
         raise ValueError(
             f"pairs is {pairs}: {items} items make {possible} different pairs{beside}; "
             "ask for fewer, or add items"
         )
     # With other pairs before them, pairs come from another stream.
-    rng = stream(seed, "annotate", "pairs", *([str(len(codes))] if codes else []))
-    return _decode(_draw(rng, pairs, possible, codes), rng)
-
-
-def _draw(
-    rng: np.random.Generator, wanted: int, possible: int, taken: AbstractSet[int]
-) -> NDArray[np.int64]:
-    """Codes of distinct pairs that are not taken, in random order; all where fewer are left."""
-    if possible - len(taken) <= max(4 * wanted, possible // 8):
-        free = np.setdiff1d(np.arange(possible), list(taken))
-        return np.asarray(free[permutation(rng, len(free))[:wanted]], np.int64)
-    drawn = np.empty(0, np.int64)
-    while len(drawn) < wanted:
-        more = (uniform(rng, 2 * wanted) * possible).astype(np.int64)
-        drawn = np.concatenate([drawn, more[np.isin(more, list(taken), invert=True)]])
-        drawn = drawn[np.sort(np.unique(drawn, return_index=True)[1])]
-    return drawn[:wanted]
+    rng = stream(seed, "annotate", "pairs", *([str(len(seen))] if seen else []))
+    drawn: list[tuple[int, int]] = []
+    while len(drawn) < pairs:
+        ends = (uniform(rng, 4 * pairs) * items).astype(np.int64).reshape(-1, 2)
+        for left, right in ends.tolist():
+            pair = frozenset((left, right))
+            if left != right and pair not in seen:
+                seen.add(pair)
+                drawn.append((left, right))
+    return np.array(drawn[:pairs], np.int64)
 
 
 def choose_sets(
@@ -76,23 +69,6 @@ def choose_sets(
     asked = [(sets[k], float(p)) for k, p in zip(chosen, q, strict=True)]
     same = uniform(stream(seed, "same", number), n) < project.same_share
     return [("", 1.0) if one else which for one, which in zip(same, asked, strict=True)]
-
-
-def _encode(first: int, second: int) -> int:
-    """Code i(i − 1)/2 + j of a pair j < i, in either direction."""
-    high, low = max(first, second), min(first, second)
-    return high * (high - 1) // 2 + low
-
-
-def _decode(codes: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
-    """Pairs of codes, each in a random direction."""
-    swapped = (rng.bit_generator.random_raw(len(codes)) >> np.uint64(63)).astype(bool)
-    high = ((1 + np.sqrt(1 + 8 * codes.astype(np.float64))) // 2).astype(np.int64)
-    # The root of a large number can be off by one.
-    high -= high * (high - 1) // 2 > codes
-    high += high * (high + 1) // 2 <= codes
-    low = codes - high * (high - 1) // 2
-    return np.stack([np.where(swapped, high, low), np.where(swapped, low, high)], 1)
 
 
 def assign(

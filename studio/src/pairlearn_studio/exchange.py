@@ -21,8 +21,7 @@ from pairlearn.io.write import file_columns, open_rows
 from pairlearn.judgements import Judgements
 from pairlearn.judgements.sets import join_set
 from pairlearn_studio.changes import Changes
-from pairlearn_studio.overview import AnswerColumns
-from pairlearn_studio.reader import StoreReader
+from pairlearn_studio.overview import column, infeasible_rows
 from pairlearn_studio.records import Answer, StoredAnswer
 from pairlearn_studio.store import Store
 from pairlearn_studio.store_file import StoreError
@@ -58,12 +57,6 @@ def settled(answers: Sequence[StoredAnswer], author: str | None) -> list[StoredA
     ]
 
 
-def exportable(store: StoreReader) -> list[StoredAnswer]:
-    """Answers for an export: without known pairs."""
-    mixed_in = store.mixed_in
-    return [answer for answer in store.answers() if answer.pair not in mixed_in]
-
-
 def export_table(answers: Sequence[StoredAnswer]) -> Exported:
     """The judgements as a table, one row each; ValueError if there are none."""
     judged = [answer for answer in answers if not answer.cant_say]
@@ -72,22 +65,22 @@ def export_table(answers: Sequence[StoredAnswer]) -> Exported:
     if not judged:
         raise ValueError(f"nothing to export: all {len(answers)} answers are “can't say”")
     rows = [row for answer in judged for row in (_labels(answer) if answer.classes else [answer])]
-    columns, sets = AnswerColumns(rows), [row.about or "" for row in rows]
+    sets = [row.about or "" for row in rows]
     names = dict.fromkeys(name for row in rows for name in row.others)
     statements: Any = {name: [row.others.get(name, np.nan) for row in rows] for name in names}
     table = read_pairs(
         {
             "left": convert("left", "id", [row.left for row in rows]),
             "right": convert("right", "id", [row.right for row in rows], empty=True),
-            "similarity": columns.similarity,
-            "difference": columns.difference,
-            "annotator": columns.annotator.tolist(),
+            "similarity": column(rows, "similarity"),
+            "difference": column(rows, "difference"),
+            "annotator": [row.annotator for row in rows],
             **statements,
             **({"about": sets, "q": [row.q for row in rows]} if any(sets) else {}),
         }
     )
     levels = tuple(row.level for row in rows)
-    cant_say, infeasible = len(answers) - len(judged), int(columns.infeasible_rows.sum())
+    cant_say, infeasible = len(answers) - len(judged), int(infeasible_rows(rows).sum())
     return Exported(table, cant_say, infeasible, levels)
 
 

@@ -50,18 +50,6 @@ IMAGE_TOKENS = 2_000
 _TEMPLATE_TOKENS = 100
 
 
-class Said(NamedTuple):
-    """A model's answer about a pair in one order; None for "can't say".
-
-    ``mass`` is the total probability of the recognised answers, ``text`` how the reply begins.
-    """
-
-    similarity: float | None
-    difference: float | None
-    mass: float = 1.0
-    text: str = ""
-
-
 class SaidOfItem(NamedTuple):
     """A model's P(y = +1 | x), or that of each of several classes; None for "can't say"."""
 
@@ -72,7 +60,7 @@ class SaidOfItem(NamedTuple):
 
 @dataclass(frozen=True)
 class Judgement:
-    """A judgement of a pair: both numbers, or None for "can't say".
+    """A judgement of a pair, of one order or both: two numbers, or None for "can't say".
 
     There is no difference where the question is whether both are of the same class at all.
 
@@ -130,7 +118,7 @@ def order_effects(orders: Iterable[tuple[tuple[float, float], ...]]) -> OrderEff
 
 
 #: Maps two items, and in a project of several classes the set that is asked about, to an answer.
-PairModel: TypeAlias = Callable[..., Said]
+PairModel: TypeAlias = Callable[..., Judgement]
 PosteriorModel: TypeAlias = Callable[[ItemView], SaidOfItem]
 #: Maps the ids of the left and the right item, and such a set or None, to a judgement.
 Judge: TypeAlias = Callable[..., Judgement]
@@ -146,7 +134,7 @@ def by_pairs(
     Examples
     --------
     >>> def leans(first, second):           # true: s = 0.6 and c = 0.2 if "b" comes second
-    ...     return Said(0.6, 0.1 + (0.2 if second == "b" else -0.2))
+    ...     return Judgement(0.6, 0.1 + (0.2 if second == "b" else -0.2))
     >>> judgement = by_pairs(leans, lambda id: id)("a", "b")
     >>> round(judgement.difference, 3), [round(c, 3) for _, c in judgement.orders]
     (0.2, [0.3, 0.1])
@@ -217,14 +205,14 @@ def chat_pair_model(endpoint: ChatEndpoint, wording: Wording) -> PairModel:
     `LEAST_MASS`, the reply is not understood.
     """
 
-    def ask(first: ItemView, second: ItemView, about: str | None = None) -> Said:
+    def ask(first: ItemView, second: ItemView, about: str | None = None) -> Judgement:
         reply = endpoint.ask(wording.about_pair(first, second, about))
         if reply.mass < LEAST_MASS:
-            return Said(None, None, reply.mass, reply.text or "(empty)")
+            return Judgement(None, None, (), reply.mass, reply.text or "(empty)")
         shares = reply.shares
         if about == "":
-            return Said(min(shares["Same"], 1.0), None, reply.mass)
-        return Said(min(shares["Same"], 1.0), shares["B"] - shares["A"], reply.mass)
+            return Judgement(min(shares["Same"], 1.0), None, mass=reply.mass)
+        return Judgement(min(shares["Same"], 1.0), shares["B"] - shares["A"], mass=reply.mass)
 
     return ask
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from itertools import combinations
 from operator import itemgetter
 from types import MappingProxyType
@@ -27,31 +26,21 @@ from pairlearn_studio.records import Annotator, Known, StoredAnswer
 ROUNDING = 1e-9
 
 
-class AnswerColumns:
-    """Answers as arrays; missing numbers are NaN."""
+def column(answers: Sequence[StoredAnswer], name: str) -> Floats:
+    """A field of answers as an array; None becomes NaN."""
+    return np.array([getattr(answer, name) for answer in answers], np.float64)
 
-    def __init__(self, answers: Sequence[StoredAnswer]) -> None:
-        def array(name: str, dtype: Any) -> Any:
-            return np.array([getattr(answer, name) for answer in answers], dtype=dtype)
 
-        self.annotator: NDArray[np.str_] = array("annotator", np.str_)
-        self.pair: NDArray[np.int64] = array("pair", np.int64)
-        self.similarity: Floats = array("similarity", np.float64)  # None becomes NaN
-        self.difference: Floats = array("difference", np.float64)
-        self.seconds: Floats = array("seconds", np.float64)
-        self.cant_say: NDArray[np.bool_] = array("cant_say", np.bool_)
-        self.both: NDArray[np.bool_] = ~np.isnan(self.similarity + self.difference)
-
-    @cached_property
-    def infeasible_rows(self) -> NDArray[np.bool_]:
-        """Whether no posteriors produce s and c, even if an annotator rounds to few levels."""
-        infeasible = np.zeros(len(self.both), np.bool_)
-        s, c = self.similarity, self.difference
-        for name in np.unique(self.annotator):
-            theirs = self.annotator == name
-            rows = theirs & self.both
-            infeasible[rows] = ~scale_of(s[theirs], c[theirs]).admits(s[rows], c[rows])
-        return infeasible
+def infeasible_rows(answers: Sequence[StoredAnswer]) -> NDArray[np.bool_]:
+    """Whether no posteriors produce s and c, even if an annotator rounds to few levels."""
+    infeasible = np.zeros(len(answers), np.bool_)
+    s, c = column(answers, "similarity"), column(answers, "difference")
+    names = np.array([answer.annotator for answer in answers], np.str_)
+    for name in np.unique(names):
+        theirs = names == name
+        rows = theirs & ~np.isnan(s + c)
+        infeasible[rows] = ~scale_of(s[theirs], c[theirs]).admits(s[rows], c[rows])
+    return infeasible
 
 
 @dataclass(frozen=True)
@@ -62,8 +51,9 @@ class AnnotatorOverview:
     ``drift`` is the mean similarity of the last third of the answers minus that of the first, and
     ``drift_z`` the same in standard errors. Pairs of a uniform plan come in random order, so that
     beyond chance only a change in the annotator moves these from 0: by chance ``drift_z`` exceeds
-    2 once in twenty times and 3 hardly ever. ``words`` says how they answer, and ``doubt`` marks
-    those that deserve a look: the forecast learns both.
+    2 once in twenty times and 3 hardly ever. ``right`` of their answers to ``known`` pairs are
+    right, and ``flags`` are reasons for a closer look by simple rules. ``words`` says how they
+    answer, and ``doubt`` marks those that deserve a look: the forecast learns both.
     """
 
     annotator: Annotator
@@ -74,35 +64,45 @@ class AnnotatorOverview:
     infeasible: float
     drift: float
     drift_z: float
+    known: int
+    right: int
+    flags: list[Phrase]
     words: str = "–"
     doubt: bool = False
 
 
 def overview_of(
-    columns: AnswerColumns,
+    answers: Sequence[StoredAnswer],
     totals: Mapping[Annotator, int],
+    checks: Mapping[int, Known] = MappingProxyType({}),
     manners: Mapping[str, tuple[Sequence[Phrase], bool]] = MappingProxyType({}),
 ) -> list[AnnotatorOverview]:
     """Statistics of each annotator, from the answers in their order and the pairs of each.
 
-    ``manners`` has the phrases and the doubt about each, as the forecast learnt them.
+    ``checks`` maps ids of pairs to known answers; ``manners`` has the phrases and the doubt about
+    each, as the forecast learnt them.
     """
+    answers_of = group_by(answers, "annotator")
 
     def overview(annotator: Annotator, total: int) -> AnnotatorOverview:
-        theirs = columns.annotator == annotator.name
-        seconds = columns.seconds[theirs]
+        theirs = answers_of.get(annotator.name, [])
+        both = np.array([None not in answer.numbers for answer in theirs], np.bool_)
+        known = [answer for answer in theirs if answer.pair in checks]
+        right = sum(checks[answer.pair].agrees(answer) for answer in known)
+        drift, drift_z = _drift(column(theirs, "similarity"))
         phrases, doubt = manners.get(annotator.name, ((), False))
-        median_seconds = float(np.median(seconds)) if len(seconds) else math.nan
-        drift, drift_z = _drift(columns.similarity[theirs])
         return AnnotatorOverview(
             annotator=annotator,
-            done=int(theirs.sum()),
+            done=len(theirs),
             total=total,
-            cant_say=int(columns.cant_say[theirs].sum()),
-            median_seconds=median_seconds,
-            infeasible=_mean(columns.infeasible_rows[theirs & columns.both].astype(np.float64)),
+            cant_say=sum(answer.cant_say for answer in theirs),
+            median_seconds=_median(theirs),
+            infeasible=_mean(infeasible_rows(theirs)[both].astype(np.float64)),
             drift=drift,
             drift_z=drift_z,
+            known=len(known),
+            right=right,
+            flags=_flags(annotator, theirs, len(known), right),
             words=in_words([*phrases]) or "–",
             doubt=doubt,
         )
@@ -153,12 +153,12 @@ class People:
 def people_of(answers: Sequence[StoredAnswer]) -> People:
     """How annotators answer, learnt from the answers alone."""
     judged = [answer for answer in answers if not answer.cant_say]
-    columns = AnswerColumns(judged)
-    statements = {"similarity": columns.similarity, "difference": columns.difference}
+    statements = {name: column(judged, name) for name in ("similarity", "difference")}
     sides = [answer.others.get("preference", math.nan) for answer in judged]
     statements["preference"] = np.array(sides, np.float64)
-    ends = np.stack([2 * columns.pair, 2 * columns.pair + 1], 1)
-    table = Judgements.from_columns(ends, statements, annotator=columns.annotator)
+    ends = np.array([(2 * answer.pair, 2 * answer.pair + 1) for answer in judged], np.int64)
+    names = np.array([answer.annotator for answer in judged], np.str_)
+    table = Judgements.from_columns(ends.reshape(-1, 2), statements, annotator=names)
     return People(Annotators.learn(table), tuple(findings(table)))
 
 
@@ -191,42 +191,20 @@ FAST_SECONDS = 1.0
 PASS = 0.6
 
 
-@dataclass
-class Quality:
-    """Numbers of an annotator's known pairs and of right ones among them."""
-
-    known: int = 0
-    right: int = 0
-    phrases: list[Phrase] = field(default_factory=list)
+def _median(answers: Sequence[StoredAnswer]) -> float:
+    return statistics.median(answer.seconds for answer in answers) if answers else math.nan
 
 
-def quality_of(
-    answers: Sequence[StoredAnswer], known: Mapping[int, Known], models: Container[str] = ()
-) -> dict[str, Quality]:
-    """Quality of each annotator's answers, by simple rules; ``known`` maps pair ids to checks.
-
-    Nothing is concluded from the speed of ``models``.
-    """
-    qualities: dict[str, Quality] = {}
-    for name, theirs in group_by(answers, "annotator").items():
-        checks = [answer for answer in theirs if answer.pair in known]
-        right = sum(known[answer.pair].agrees(answer) for answer in checks)
-        quality = Quality(len(checks), right)
-        quality.phrases = _flags(quality, [] if name in models else theirs)
-        qualities[name] = quality
-    return qualities
-
-
-def _flags(quality: Quality, answers: Sequence[StoredAnswer]) -> list[Phrase]:
-    """Reasons for a closer look at an annotator."""
+def _flags(
+    annotator: Annotator, answers: Sequence[StoredAnswer], known: int, right: int
+) -> list[Phrase]:
+    """Reasons for a closer look; nothing is concluded from the speed of models."""
     flags: list[Phrase] = []
-    if quality.known >= LEAST_KNOWN and quality.right < PASS * quality.known:
+    if known >= LEAST_KNOWN and right < PASS * known:
         words = "only {number} of {all} known pairs right"
-        flags.append((words, {"number": quality.right, "all": quality.known}))
-    if len(answers) < LEAST_ANSWERS:
-        return flags
-    seconds = [answer.seconds for answer in answers if answer.seconds > 0]
-    if seconds and statistics.median(seconds) < FAST_SECONDS:
+        flags.append((words, {"number": right, "all": known}))
+    timed = [] if annotator.origin == "model" else [one for one in answers if one.seconds > 0]
+    if len(answers) >= LEAST_ANSWERS and _median(timed) < FAST_SECONDS:
         words = "half of the answers took less than {seconds:g} s"
         flags.append((words, {"seconds": FAST_SECONDS}))
     return flags
@@ -238,7 +216,7 @@ def agreement(answers: Sequence[StoredAnswer]) -> dict[str, Any]:
     Krippendorff's α of similarities and of differences, and ``kappas``: two names and the weighted
     κ of their differences, the lowest first, for those who share at least `LEAST_ANSWERS` pairs.
     """
-    columns = AnswerColumns(answers)
+    pair = np.array([answer.pair for answer in answers], np.int64)
     numbers: dict[str, dict[int, float]] = {}
     for answer in answers:
         if answer.difference is not None:
@@ -251,8 +229,8 @@ def agreement(answers: Sequence[StoredAnswer]) -> dict[str, Any]:
             values = (np.array([one[pair] for pair in shared]) for one in both)
             kappas.append((first, second, weighted_kappa(*values)))
     return {
-        "similarity": krippendorff_alpha(columns.pair, columns.similarity),
-        "difference": krippendorff_alpha(columns.pair, columns.difference),
+        "similarity": krippendorff_alpha(pair, column(answers, "similarity")),
+        "difference": krippendorff_alpha(pair, column(answers, "difference")),
         "kappas": sorted(kappas, key=itemgetter(2)),
     }
 

@@ -30,12 +30,7 @@ import msgspec
 from pairlearn.atomic import replacing
 from pairlearn.columns import locate_errors
 from pairlearn.judgements.sets import check_classes, members_of, read_sets, split_set
-from pairlearn_studio.records import (
-    AnswerMode,
-    Known,
-    levels_for,
-    read_known,
-)
+from pairlearn_studio.records import AnswerMode, Known, levels_for, read_known
 
 Language: TypeAlias = Literal["en", "de", "fr"]
 

@@ -10,23 +10,18 @@ import statistics
 import threading
 import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from functools import cached_property
-from typing import Any, TypeAlias
+from types import MappingProxyType
+from typing import Any
 
 import msgspec
 
 from pairlearn_studio.items import Items
-from pairlearn_studio.overview import AnswerColumns, Quality, agreement, overview_of, quality_of
+from pairlearn_studio.overview import AnnotatorOverview, agreement, infeasible_rows, overview_of
 from pairlearn_studio.project import Project
-from pairlearn_studio.records import (
-    Annotator,
-    Known,
-    Pair,
-    Progress,
-    StoredAnswer,
-)
+from pairlearn_studio.records import Annotator, Known, Pair, Progress, StoredAnswer
 from pairlearn_studio.store_file import connect, file_errors
 
 #: The last forecast of the server, in the project's folder.
@@ -45,7 +40,11 @@ STANDING = "assignment a JOIN answer x ON x.id = a.answer"
 THEIRS = f"(SELECT x.* FROM {STANDING} WHERE a.annotator = ? AND a.pair = ?) x"
 #: Action in the history for a pair that a model could not judge.
 SKIPPED = "skipped by a model"
-_Orders: TypeAlias = tuple[tuple[float, float], ...]
+#: Fields of an answer that are stored as JSON, or as "" where they are empty.
+AS_JSON: dict[str, Any] = {
+    "others": dict[str, float], "orders": tuple[tuple[float, float], ...],
+    "classes": tuple[str, ...],
+}  # fmt: skip
 _FIELDS = tuple(field.name for field in fields(StoredAnswer))
 _OF_PAIRS = ("left", "right", "about", "q")
 _COLUMNS = {"annotator": "n.name"} | {name: f"p.{name}" for name in _OF_PAIRS}
@@ -117,11 +116,9 @@ class Queries(ABC):
         answers = []
         for row in self.rows(query, *values):
             answer = dict(zip(_FIELDS, row, strict=True))
-            others, orders = answer["others"], answer["orders"]
-            answer["others"] = msgspec.json.decode(others, type=dict[str, float]) if others else {}
-            answer["orders"] = msgspec.json.decode(orders, type=_Orders) if orders else ()
-            classes = answer["classes"]
-            answer["classes"] = tuple(msgspec.json.decode(classes)) if classes else ()
+            for name, kind in AS_JSON.items():
+                text = answer[name]
+                answer[name] = msgspec.json.decode(text, type=kind) if text else kind()
             answer["cant_say"] = bool(answer["cant_say"])
             stored = object.__new__(StoredAnswer)  # a third of the time: checked when stored
             stored.__dict__.update(answer)
@@ -228,11 +225,6 @@ class StoreReader(Queries):
         """Whether annotators get no further pairs for now."""
         return self.setting("paused") == "yes"
 
-    def quality(self, answers: Sequence[StoredAnswer]) -> dict[str, Quality]:
-        """Quality of each annotator's answers, by simple rules."""
-        models = {who.name for who in self.annotators() if who.origin == "model"}
-        return quality_of(answers, self.checks(self.project), models)
-
     def forecast(self) -> dict[str, Any]:
         """The stored forecast: its parts, and ``latest``, the last change that it knows of."""
         try:
@@ -241,14 +233,20 @@ class StoreReader(Queries):
             return {}
         return stored
 
+    def overview(
+        self, answers: Sequence[StoredAnswer], manners: Mapping[str, Any] = MappingProxyType({})
+    ) -> list[AnnotatorOverview]:
+        """Statistics of each annotator, from all standing answers."""
+        totals = {annotator: self._counts(annotator.id)[1] for annotator in self.annotators()}
+        return overview_of(answers, totals, self.checks(self.project), manners)
+
     def status(self, answers: Sequence[StoredAnswer]) -> dict[str, Any]:
         """Progress of the project, how its annotators work, and the stored forecast.
 
         ``answers`` are all standing ones.
         """
         project, author, forecast = self.project, self.adjudicator, self.forecast()
-        columns, drawn = AnswerColumns(answers), self.drawn(answers)
-        totals = {annotator: self._counts(annotator.id)[1] for annotator in self.annotators()}
+        drawn, manners = self.drawn(answers), forecast.get("manners", {})
         planned = {pair.id for pair in self.pairs() if pair.origin == "plan"}
         return {
             "title": project.title,
@@ -259,10 +257,9 @@ class StoreReader(Queries):
             "paused": self.paused,
             "answers": len(answers),
             "cant_say": sum(answer.cant_say for answer in answers),
-            "infeasible": int(columns.infeasible_rows.sum()),
+            "infeasible": int(infeasible_rows(answers).sum()),
             "pairs_answered": len(planned.intersection(answer.pair for answer in drawn)),
-            "annotators": overview_of(columns, totals, forecast.get("manners", {})),
-            "quality": self.quality(answers),
+            "annotators": self.overview(answers, manners),
             "agreement": agreement([one for one in drawn if one.annotator != author]),
             "forecast": forecast.get("outlook"),
             "flagged": forecast.get("flagged", []),
@@ -270,9 +267,9 @@ class StoreReader(Queries):
         }
 
     def drawn(self, answers: Sequence[StoredAnswer]) -> list[StoredAnswer]:
-        """The answers to pairs, without checks."""
+        """The answers without those to checks, which are no random sample."""
         mixed_in = self.mixed_in
-        return [answer for answer in answers if answer.right and answer.pair not in mixed_in]
+        return [answer for answer in answers if answer.pair not in mixed_in]
 
     def find_answers(self, source: str, *values: object) -> list[StoredAnswer]:
         """Answers as by `Queries.find_answers`; StoreFileError if the file is damaged."""

@@ -9,7 +9,7 @@ in with the pairs of the plan.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from secrets import token_hex
@@ -130,26 +130,22 @@ def answer_of(about: str | None, left: str, right: str) -> str:
     return "both positive" if inside else "both negative"
 
 
-def nearly_agree(first: Sequence[float | None], second: Sequence[float | None]) -> bool:
-    """Whether two answers (s, c) are at most one degree apart; missing numbers agree.
-
-    >>> nearly_agree((0.36, 0.6), (0.098, 0.9)), nearly_agree((0.36, 0.6), (0.36, -0.6))
-    (True, False)
-    """
-    return all(
-        a is None or b is None or abs(a - b) <= ONE_DEGREE
-        for a, b in zip(first, second, strict=True)
-    )
-
-
 #: Answers that have the same numbers and contradict each other, and what tells them apart.
 OPPOSITE = {"both positive": {"both": 1.0}, "both negative": {"both": 0.0}}
 
 
 def answers_agree(first: Answer, second: Answer) -> bool:
-    """Whether two answers to a pair are at most one degree apart and do not contradict."""
-    opposite = {first.level, second.level} == OPPOSITE.keys()
-    return not opposite and nearly_agree(first.numbers, second.numbers)
+    """Whether two answers to a pair are at most one degree apart and do not contradict.
+
+    Missing numbers agree.
+
+    >>> probably, surely = Answer(0.36, 0.6), Answer(0.098, 0.9)
+    >>> answers_agree(probably, surely), answers_agree(probably, Answer(0.36, -0.6))
+    (True, False)
+    """
+    pairs = zip(first.numbers, second.numbers, strict=True)
+    near = all(a is None or b is None or abs(a - b) <= ONE_DEGREE for a, b in pairs)
+    return near and {first.level, second.level} != OPPOSITE.keys()
 
 
 def read_known(values: Any, place: str = "known pair") -> tuple[Known, ...]:

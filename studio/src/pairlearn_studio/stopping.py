@@ -38,7 +38,7 @@ from pairlearn.io import TableError, read_items
 from pairlearn.labels import PairLabels
 from pairlearn_studio.choosing import choose_sets
 from pairlearn_studio.creating import describe_fit
-from pairlearn_studio.exchange import export_table, exportable, settled
+from pairlearn_studio.exchange import export_table, settled
 from pairlearn_studio.overview import people_of
 from pairlearn_studio.project import Project
 from pairlearn_studio.reader import FORECAST, StoreReader
@@ -183,7 +183,7 @@ def forecast_parts(store: StoreReader) -> Iterator[dict[str, Any]]:
         person.name: (people.phrases(person.name), person.name in doubted)
         for person in people.annotators.people
     }
-    doubted |= {name for name, quality in store.quality(answers).items() if quality.phrases}
+    doubted |= {row.annotator.name for row in store.overview(answers) if row.flags}
     flagged = sorted(doubted - {store.adjudicator})
     yield {"manners": manners, "flagged": flagged}
     yield {"outlook": _outlook_without(flagged, store)}
@@ -191,7 +191,7 @@ def forecast_parts(store: StoreReader) -> Iterator[dict[str, Any]]:
 
 def _outlook_without(flagged: Collection[str], store: StoreReader) -> dict[str, Any]:
     """The outlook without some annotators, or why there is none."""
-    answers = settled(exportable(store), store.adjudicator)
+    answers = settled(store.drawn(store.answers()), store.adjudicator)
     kept = [one for one in answers if one.right and one.annotator not in flagged]
     try:
         features = read_items(store.project.items_path).features
@@ -211,7 +211,7 @@ def propose(store: StoreReader) -> dict[int, tuple[str, float]]:
     """What a quick model would ask about each pair of the plan; empty with too few answers."""
     from pairlearn import PairClassifier
 
-    answers = settled(exportable(store), store.adjudicator)
+    answers = settled(store.drawn(store.answers()), store.adjudicator)
     if not store.project.classes or len(answers) < LEAST_PAIRS:
         return {}
     try:

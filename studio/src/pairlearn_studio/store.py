@@ -6,7 +6,7 @@ import sqlite3
 import zlib
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from typing import TypeVar
 
@@ -19,9 +19,10 @@ from pairlearn_studio.store_file import (
     StoreError,
     file_errors,
     find_damage,
-    has_answers,
     make_file,
+    open_file,
     parts_of,
+    version_of,
 )
 from pairlearn_studio.writer import Writer
 
@@ -96,16 +97,17 @@ class Store(StoreReader):
         checked.
         """
         path = project.store_path
-        if not has_answers(path):
-            raise StoreError(
-                f"{path} is empty: take it from a backup with `pairlearn annotate restore`, or, if "
-                "the project was just being made, remove it and make it again"
-            )
+        # Nothing is written to a file that is not whole.
+        with file_errors(path), closing(open_file(path)) as connection:
+            if not version_of(connection):
+                raise StoreError(
+                    f"{path} is empty: take it from a backup with `pairlearn annotate restore`, "
+                    "or, if the project was just being made, remove it and make it again"
+                )
+            if damage := find_damage(connection):
+                raise sqlite3.DatabaseError(damage)
         with ExitStack() as on_failure:
             store = on_failure.enter_context(cls(project))
-            with file_errors(path):
-                if damage := find_damage(store._reader()):
-                    raise sqlite3.DatabaseError(damage)
             if store.setting("overlap") not in (None, f"{project.overlap} {project.models_count}"):
                 store.carry_out(lambda changes: None, who="project file", share_out=True)
             if store.planned() != project.plan.pairs:

@@ -1,4 +1,4 @@
-"""``pairlearn annotate``: collect judgements of pairs from people and models."""
+"""``pairlearn annotate``: make projects and links, and steer what is under way."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pairlearn.cli.command import Command, Output, new_app
 from pairlearn.cli.options import Json, Seed, argument, option, parse_names
-from pairlearn_studio.cli import ask, exchange, serve, steer
+from pairlearn_studio.cli import ask, exchange, serve
 from pairlearn_studio.cli.exchange import ProjectFolder, opened
 
 if TYPE_CHECKING:
@@ -40,13 +40,6 @@ def init(
         option("Kind of the items, if a folder has several."),
     ] = None,
     overlap: Annotated[int, option("Annotators of each pair.", min=1)] = 1,
-    models_count: Annotated[
-        bool,
-        option(
-            "Count models among these annotators. By default people judge every pair.",
-            "--models-count",
-        ),
-    ] = False,
     title: Annotated[str, option("Title of the pages.", default="the names of the classes")] = "",
     positive: Annotated[str, option("Name of the positive class.", default="positive")] = "",
     negative: Annotated[str, option("Name of the negative class.", default="negative")] = "",
@@ -86,14 +79,6 @@ def init(
     labels: Annotated[
         bool, option("Let annotators also name the classes of both items.", "--labels")
     ] = False,
-    qualify: Annotated[
-        float,
-        option(
-            "Share of the practice pairs that an annotator must get right before starting.",
-            min=0,
-            max=1,
-        ),
-    ] = 0.0,
     language: Annotated[
         Literal["en", "de", "fr"], option("Language of the annotator's page.")
     ] = "en",
@@ -125,9 +110,9 @@ def init(
     named = [one.partition("=") for one in class_ or ()]
     made, token = create_project(
         project, items, kind=kind, pairs=pairs, seed=seed, overlap=overlap,
-        models_count=models_count, title=title, positive_name=positive, negative_name=negative,
+        title=title, positive_name=positive, negative_name=negative,
         columns=tuple(parse_names(columns)), answers=answers, hide_ids=hide_ids,
-        positive_means=positive_means, negative_means=negative_means, qualify=qualify,
+        positive_means=positive_means, negative_means=negative_means,
         language=language, about=tuple(about or ()), same_share=same, labels=labels,
         classes={one.strip(): means.strip() for one, _, means in named},
     )  # fmt: skip
@@ -288,6 +273,54 @@ def retire(
 
 
 @app.command(cls=Command)
+def extend(
+    project: ProjectFolder,
+    *,
+    pairs: Annotated[int, option("Pairs to add.", min=1)] = 50,
+    as_json: Json = False,
+) -> Output:
+    """Add random pairs to a project, also while people are answering.
+
+    New pairs go to the annotators with the fewest; nothing that was assigned before moves.
+
+    For example:
+      pairlearn annotate extend pumps --pairs 50
+
+    Exit codes: 0 done, 2 wrong request or unusable file.
+    """
+    with opened(project) as store:
+        planned = store.extend(pairs)
+    data = {"project": str(project), "added": pairs, "pairs": planned}
+    return Output(data, [f"{project}: {pairs:,} pairs added, {planned:,} in all"])
+
+
+@app.command(cls=Command)
+def pause(project: ProjectFolder) -> None:
+    """Give annotators no further pairs; the pair that they are judging is still stored.
+
+    For example:
+      pairlearn annotate pause pumps
+
+    Exit codes: 0 done, 2 wrong request or unusable file.
+    """
+    with opened(project) as store:
+        store.pause(True)
+
+
+@app.command(cls=Command)
+def resume(project: ProjectFolder) -> None:
+    """Continue a project that was paused.
+
+    For example:
+      pairlearn annotate resume pumps
+
+    Exit codes: 0 done, 2 wrong request or unusable file.
+    """
+    with opened(project) as store:
+        store.pause(False)
+
+
+@app.command(cls=Command)
 def status(
     project: ProjectFolder,
     *,
@@ -313,13 +346,13 @@ def status(
     )
     text = [line.format(**data) + ("; paused" if data["paused"] else "")]
     text += [_overview(data["annotators"])] if data["annotators"] else []
-    for name, quality in data["quality"].items():
-        notes = [in_words([phrase]) for phrase in quality.phrases]
-        counts = f"{quality.right} of {quality.known} known pairs right"
-        if quality.known and not any(counts in note for note in notes):
+    for row in data["annotators"]:
+        notes = [in_words([phrase]) for phrase in row.flags]
+        counts = f"{row.right} of {row.known} known pairs right"
+        if row.known and not any(counts in note for note in notes):
             notes.insert(0, counts)
         if notes:
-            text.append(f"{name}: {'; '.join(notes)}")
+            text.append(f"{row.annotator.name}: {'; '.join(notes)}")
     if (alpha := data["agreement"]["difference"]) == alpha:
         text.append(f"agreement on shared pairs: Krippendorff's alpha {alpha:.2f} for c")
     if data["agreement"]["kappas"]:
@@ -381,5 +414,5 @@ def _find(store: Store, name: str) -> Annotator:
     return annotators[name]
 
 
-for part in (serve, steer, exchange, ask):
+for part in (serve, exchange, ask):
     app.add_typer(part.app)

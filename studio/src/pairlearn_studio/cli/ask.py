@@ -80,7 +80,7 @@ def ask(
     Items are sent to the endpoint. Run again after an interruption or a limit: judgements
     are kept, and no question that an endpoint answered is asked again. A pair that the model
     refuses or whose answer is not understood is skipped and listed. People still judge every
-    pair, unless the project counts models (init --models-count).
+    pair, unless models_count is true in project.json.
 
     A function judges pairs or, with --per item, items. None means “can't say”.
       f(left, right) -> (similarity, difference)

@@ -74,8 +74,9 @@ def export(
     check_new_file(out, "pairs", (".csv", ".parquet", ".jsonl"), inputs=[], force=force)
     as_lines = out.suffix.lower() == ".jsonl"
     with opened(project) as store:
-        stored = exchange.exportable(store)
-        mixed_in = len(store.answers()) - len(stored)
+        answers = store.answers()
+        stored = store.drawn(answers)
+        mixed_in = len(answers) - len(stored)
         asked, author = store.project.answers, store.adjudicator
     kept = _without(stored, without)
     answers = exchange.settled(kept, author)

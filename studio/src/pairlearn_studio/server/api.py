@@ -40,7 +40,7 @@ from pairlearn_studio.records import (
     answer_of,
     levels_for,
 )
-from pairlearn_studio.server.security import LOG, Denied, Sessions
+from pairlearn_studio.server.security import LOG, Sessions
 from pairlearn_studio.stopping import Forecast
 from pairlearn_studio.store import Store
 from pairlearn_studio.store_file import StoreError, StoreFileError
@@ -291,7 +291,7 @@ def _pair_number(text: str) -> int:
 async def post_answer(studio: Studio, who: Annotator, form: AnswerForm) -> Reply:
     """Store an answer; the reply is its receipt, sent when the answer is on disk."""
     if studio.project.qualify and get_start(studio, who) is not None:
-        raise Denied(403, "the practice comes first: load the page again")
+        raise HTTPException(403, "the practice comes first: load the page again")
     # Control characters do not belong in a note, and could forge lines in a log.
     note = "".join(char for char in form.note if char >= " " or char in "\n\t")
     seconds = min(form.seconds or 0.0, LONGEST_SECONDS)

@@ -19,9 +19,9 @@ from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.templating import Jinja2Templates
 
 from pairlearn.annotators.annotator import Phrase
-from pairlearn_studio.exchange import answer_lines, export_table, exportable, settled
+from pairlearn_studio.exchange import answer_lines, export_table, settled
 from pairlearn_studio.judges import order_effects
-from pairlearn_studio.overview import AnswerColumns, format_number, group_by
+from pairlearn_studio.overview import format_number, group_by, infeasible_rows
 from pairlearn_studio.project import Project, translate, translations
 from pairlearn_studio.records import (
     LEVELS,
@@ -43,7 +43,7 @@ from pairlearn_studio.server.api import (
     ends_of,
     studio_of,
 )
-from pairlearn_studio.server.security import Denied, csrf_token
+from pairlearn_studio.server.security import csrf_token
 from pairlearn_studio.store import Store
 
 STATIC, PAGES = (Path(__file__).with_name(name) for name in ("static", "templates"))
@@ -80,7 +80,7 @@ async def get_link(request: Request, role: str) -> Response:
     studio = studio_of(request)
     who = studio.sessions.known(role, token)
     if who is None:
-        raise Denied(404, "This link is not valid, or not any more: ask for a new one")
+        raise HTTPException(404, "This link is not valid, or not any more: ask for a new one")
     root = request.scope.get("root_path", "")
     home = target = f"{root}/annotate/{who.id}"
     if role == "supervisor":
@@ -174,7 +174,7 @@ def get_export(studio: Studio, _: Annotator, request: Request) -> Reply:
     kind, store = request.query_params.get("format", "jsonl"), studio.store
     name = f"{studio.project.folder.resolve().name}.{kind}"
     headers = {"Content-Disposition": f'attachment; filename="{name}"'}
-    answers = exportable(store)
+    answers = store.drawn(store.answers())
     if kind == "jsonl":
         lines = answer_lines(answers, store.adjudicator)
         return StreamingResponse(lines, media_type="application/x-ndjson", headers=headers)
@@ -276,14 +276,12 @@ def post_settle(studio: Studio, _: Annotator, form: SettleForm) -> Reply:
 
 def dots(answers: list[StoredAnswer], numbers: dict[str, int]) -> list[Dot]:
     """The answers with both s and c as points of the plane, equal ones together."""
-    columns = AnswerColumns(answers)
-    points = np.round(100 * np.stack([columns.difference, columns.similarity], 1), 1).tolist()
-    rows = zip(answers, points, columns.both, columns.infeasible_rows.tolist(), strict=True)
-    counts = Counter(
-        Dot(x, y, numbers.get(answer.annotator, 0), not misfit)
-        for answer, (x, y), both, misfit in rows
-        if both
-    )
+    counts = Counter[Dot]()
+    for answer, misfit in zip(answers, infeasible_rows(answers).tolist(), strict=True):
+        s, c = answer.numbers
+        if s is not None and c is not None:
+            who = numbers.get(answer.annotator, 0)
+            counts[Dot(round(100 * c, 1), round(100 * s, 1), who, not misfit)] += 1
     return [dot._replace(times=times) for dot, times in counts.most_common(MOST_DOTS)]
 
 

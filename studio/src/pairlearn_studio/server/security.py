@@ -217,10 +217,6 @@ LASTS_SECONDS = 30 * 24 * 3600
 LONGEST_TOKEN = 128
 
 
-class Denied(HTTPException):
-    """The sender of a request is unknown, or not allowed to make it."""
-
-
 @dataclass(frozen=True)
 class Sessions:
     """Identify annotators and the supervisor by their cookies.
@@ -260,11 +256,9 @@ class Sessions:
         """The owner of a token in a role; None if it is not valid."""
         if not token or len(token) > LONGEST_TOKEN or not token.isascii():
             return None
-        if role == "annotator" and (who := self.store.by_token(token)) is not None:
-            return who
-        if role == "supervisor" and self.store.is_supervisor(token):
-            return SUPERVISOR
-        return None
+        if role == "annotator":
+            return self.store.by_token(token)
+        return SUPERVISOR if self.store.is_supervisor(token) else None
 
     def identify(
         self, request: Request, role: str, *, changes: bool = False
@@ -279,13 +273,14 @@ class Sessions:
         token = bearer or request.cookies.get(self.cookie(role), "")
         who = self.known(role, token)
         if who is None or who.id != request.path_params.get("annotator", 0):
+            reason = "this session has ended: open your link again"
             if bearer:
-                raise Denied(401, "this token does not fit: take the end of the right link")
-            if self.store.has_ended(token):
-                raise Denied(401, "your part has ended, your answers are kept: ask for a new link")
-            raise Denied(401, "this session has ended: open your link again")
+                reason = "this token does not fit: take the end of the right link"
+            elif self.store.has_ended(token):
+                reason = "your part has ended, your answers are kept: ask for a new link"
+            raise HTTPException(401, reason)
         if changes and not bearer:
             sent = [value.encode() for value in request.headers.getlist(FORM_HEADER)]
             if len(sent) != 1 or not hmac.compare_digest(sent[0], csrf_token(token).encode()):
-                raise Denied(403, "this page is of an earlier session: reload it")
+                raise HTTPException(403, "this page is of an earlier session: reload it")
         return who, token
