@@ -91,18 +91,9 @@ def check(
     caveats = tuple(text for text, codes in CAVEATS.items() if warned & codes)
     return CheckReport(
         tuple(found),
-        _summary(view, caveats) if not several else _summary_of_classes(view),
+        _summary(view, () if several else caveats),
         people=view.people if codes is None and answered and len(view.annotators) else None,
         statements=view.statements.counts(),
-    )
-
-
-def _summary_of_classes(view: TableView) -> Summary:
-    """A summary without what is known of two classes only."""
-    names = ", ".join(view.statements.classes or ())
-    summary = _summary(view, ())
-    return replace(
-        summary, prior=None, learnable=f"posteriors of the classes {names}, and no other"
     )
 
 
@@ -135,7 +126,7 @@ def _summary(view: TableView, caveats: tuple[str, ...]) -> Summary:
         difference_only=int((c & ~s).sum()),
         preference_only=int((~s & ~c & (view.preference != 0)).sum()),
         infeasible=len(view.infeasible.rows),
-        prior=view.implied_prior,
+        prior=None if view.statements.classes else view.implied_prior,
         majority_known=view.known_majority is not None,
         prior_caveats=caveats,
         learnable=view.learnable,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import ClassVar
 
 from pairlearn.annotators import SENTENCES
 from pairlearn.check.checks import CHECKS, Check
@@ -72,12 +73,11 @@ class SimilarNames(AnnotatorCheck):
 class _People(AnnotatorCheck):
     """A check of what was learnt about each annotator, where the table names several."""
 
-    def names(self, view: TableView) -> list[str]:
-        """The annotators whom it is about."""
-        raise NotImplementedError
+    trait: ClassVar[str]
 
     def look(self, view: TableView) -> Iterator[Finding]:
-        if named := self.names(view):
+        named = [person.name for person in view.people.people if getattr(person, self.trait)]
+        if named:
             words = "; ".join(f"{name}: {view.people.describe(name)}" for name in named)
             yield self.found((), named, words=words)
 
@@ -87,19 +87,13 @@ class OutlyingAnnotator(_People):
     people, or leave them out.
     """
 
-    code, severity = "outlying-annotator", "warning"
-
-    def names(self, view: TableView) -> list[str]:
-        return [person.name for person in view.people.people if person.outlying]
+    code, severity, trait = "outlying-annotator", "warning", "outlying"
 
 
 class LeaningAnnotator(_People):
     """A habit shifts answers. {words}. fit removes it; ask how the question was understood."""
 
-    code, severity = "leaning-annotator", "warning"
-
-    def names(self, view: TableView) -> list[str]:
-        return [person.name for person in view.people.people if person.leaning]
+    code, severity, trait = "leaning-annotator", "warning", "leaning"
 
 
 class ContradictedClasses(AnnotatorCheck):

@@ -55,8 +55,8 @@ class TableView:
         meaning use ``s`` and ``c``, which have none of a question that is on another scale.
     preference : array
         −1 left, +1 right, 0 none.
-    weight, names, sets : array
-        Weight of each row, its annotator or "", and the set of classes that it is about or "".
+    weight, names : array
+        Weight of each row, and its annotator or "".
     ends : array of shape (n, 2)
         Positions in ``ids``.
     statements : Judgements
@@ -74,7 +74,6 @@ class TableView:
     ends: Indices
     ids: NDArray[Any]
     names: NDArray[np.str_]
-    sets: NDArray[np.str_]
     statements: Judgements
     rows: Indices
     other_ids: NDArray[Any]
@@ -104,7 +103,6 @@ class TableView:
             values[k, row[rows]] = table.values[rows, place]
         pairs = ~table.single[first]
         (similarity, difference, choice), first = values[:, pairs], first[pairs]
-        n, names = len(first), np.full(len(table), "")
         known_ids = np.arange(1 + table.ends.max(initial=-1)) if table.ids is None else table.ids
         used, ends = np.unique(table.ends[first], return_inverse=True)
         singles = table.ends[table.single, 0]
@@ -116,7 +114,7 @@ class TableView:
         has_features = isinstance(items, ItemTable)
         constant = has_features and _constant(items.features)
         features = None
-        if has_features and n and not constant:
+        if has_features and len(first) and not constant:
             found = find_rows(all_ids, items.ids)
             features = items.features[found] if (found >= 0).all() else None
         known = items.ids if has_features else items
@@ -127,9 +125,8 @@ class TableView:
             weight=table.weight[first],
             ends=ends.reshape(-1, 2).astype(np.int64),
             ids=ids,
-            names=(names if table.annotator is None else table.annotator)[first],
-            sets=table.sets[first],
-            statements=replace(table, ends=places[table.ends], annotator=None, ids=None),
+            names=(np.full(len(table), "") if table.annotator is None else table.annotator)[first],
+            statements=replace(table, ends=places[table.ends], ids=None),
             rows=np.flatnonzero(pairs),
             other_ids=other_ids,
             item_ids=None if known is None else np.asarray(known),
@@ -197,13 +194,10 @@ class TableView:
         names: NDArray[np.str_] = np.unique(self.names[self.names != ""])
         return names
 
-    @cached_property
+    @property
     def judgements(self) -> Judgements:
-        """The answers as statements of their annotators."""
-        preference = np.where(self.preference == 0, np.nan, self.preference)
-        columns = {"similarity": self.s, "difference": self.c, "preference": preference}
-        judged = Judgements.from_columns(self.ends, columns, annotator=self.names, about=self.sets)
-        return replace(judged, classes=self.statements.classes)
+        """The statements about pairs."""
+        return self.statements[~self.statements.single]
 
     @cached_property
     def people(self) -> Annotators:
@@ -287,6 +281,8 @@ class TableView:
     @cached_property
     def learnable(self) -> str:
         """What can be learnt from the table."""
+        if self.statements.classes is not None:
+            return f"posteriors of the classes {', '.join(self.statements.classes)}, and no other"
         fixed = self.statements.fixed()
         if {"level", "side"} <= fixed:  # without pairs, one answer may agree with all
             return "nothing" if not len(self) and np.ptp(self.statements.u) == 0 else "everything"
