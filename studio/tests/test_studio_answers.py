@@ -297,8 +297,8 @@ def test_a_language_has_every_text_of_the_page(language: str) -> None:
         path.read_text("utf-8") for package in packages for path in package.rglob("*.py")
     )
     asked = set(re.findall(r'self\.words\(\s*"([^"]+)"', source))
-    asked |= set(re.findall(r'raise (?:Denied|HTTPException)\(\d+, "([^"]+)"', source))
-    asked |= set(re.findall(r'(?:reason = \d+,|        words =) "([^"]+)"', source))
+    asked |= set(re.findall(r'raise HTTPException\(\d+, "([^"]+)"', source))
+    asked |= set(re.findall(r'(?:^ {16}reason =|        words =) "([^"]+)"', source, re.M))
     asked |= set(re.findall(r'(?:return (?:found or )?\[|append\()\("([^"]+)", {', source))
     asked |= set(re.findall(r'(?<!f)"([^"\n]*\{(?:share|lean|spread|all)[:}][^"\n]*)"', source))
     for pattern in ("static/*.js", "templates/*.html"):
