@@ -320,7 +320,6 @@ class Judgements:
         >>> table.ends[:, 0].tolist(), table.u.tolist(), table.weight.round(2).tolist()
         ([0, 2, 1], [0.3, 0.3, 0.9], [1.0, 1.0, 0.5])
         """
-        name = next(known.name for known in KINDS if known.joint and known.single)
         parts = []
         for number, (group, stated) in enumerate(shares.items()):
             share, error = stated if isinstance(stated, (tuple, list)) else (stated, 0.0)
@@ -332,14 +331,13 @@ class Judgements:
                 )
             values = np.tile([share, float(number)], (len(rows), 1))
             weight = 1 / (1 + len(rows) * error**2 / max(share * (1 - share), 0.01))
-            parts.append(cls.about_items(name, rows, values, np.full(len(rows), weight)))
+            parts.append(cls.about_items("group", rows, values, np.full(len(rows), weight)))
         return cls.concatenate(parts)
 
     @classmethod
     def silent(cls, items: Any) -> Judgements:
         """Make rows that state no more than that items belong to the population."""
-        name = next(known.name for known in KINDS if known.implied)
-        return cls.about_items(name, items, np.ones(len(items)))
+        return cls.about_items("unlabelled", items, np.ones(len(items)))
 
     @classmethod
     def concatenate(cls, parts: Sequence[Judgements]) -> Judgements:
