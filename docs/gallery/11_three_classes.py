@@ -4,8 +4,8 @@ Three classes, one question a pair
 
 Each pair is asked about one class only: how likely is each item of it? The left figure has the
 posteriors of 400 items, as corners of a triangle; the right one the regions that a network learns
-from 200 such pairs, with the items in the colours of their true classes. Nobody named the class of
-an item.
+from 200 such pairs, with the items in the colours of their true classes. No answer names the class
+of an item.
 """
 
 import matplotlib.pyplot as plt
