@@ -238,6 +238,7 @@ def test_the_citation_has_what_the_format_asks_for():
     # Between releases the last one is cited.
     assert found["version"] == project["version"] or ".dev" in project["version"]
     assert found["license"] == project["license"]
+    assert f"version = {{{found['version']}}}" in (DOCS / "references.md").read_text("utf-8")
     assert f"## [{found['version']}] - " in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     (paper,) = found["references"]
     assert paper["type"] == "article"

@@ -86,7 +86,7 @@ class PairClassifier(PairPredictor):
         output, which is copied and trained from its current weights; a function that makes one
         from the number of features (for images: channels, height, width); or a classifier
         whose `fit` takes `sample_weight`, trained by rounds of target completion. "auto" is
-        "mlp-bn"; with fewer than 400 rows it is "linear" if a linear score ranks 99% of the
+        "mlp-bn"; with fewer than 400 rows it is "linear" if a linear score ranks 99.5% of the
         answers, judged on pairs left out, so that there is hardly anything to gain. It
         is always "mlp-bn" with `epochs`, batch size or learning rate of your own, "linear" with
         columns of free text, and "resnet8" for a folder of images.
