@@ -112,7 +112,7 @@ def test_differences_alone_need_a_prior_and_a_folder_may_have_no_history(
     (tmp_path / "items.csv").symlink_to(folder / "items.csv")
     answer(*line(tmp_path, out, "--prior", "0.3", pairs=path))
     text = Reader(out.read_text("utf-8")).text
-    assert "The table of pairs does not say who judged" in text
+    assert "The table of pairs does not name its annotators" in text
     assert "keeps no history of the training" in text
 
 
