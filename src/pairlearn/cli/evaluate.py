@@ -4,79 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pairlearn.cli import options as opt
 from pairlearn.cli.command import Command, Output, baseline, counted, new_app
-from pairlearn.cli.many_classes import class_output, measure_classes
+from pairlearn.cli.many_classes import class_accuracy, class_output
 from pairlearn.cli.options import argument, check_new_file, check_positive, option
 from pairlearn.cli.reading import Reading
 
 if TYPE_CHECKING:
     from pairlearn.estimators import PairClassifier
     from pairlearn.estimators.measuring import HeldPairs
-    from pairlearn.evaluation import Evaluation, LabelledItems
+    from pairlearn.evaluation import Evaluation
 
 app = new_app()
 HeldOut = Annotated[Path, argument("Judged pairs that were held out: .csv or .parquet.")]
 TITLES = {"f1": "F1", "prior": "share of positives", "roc auc": "ROC AUC"}
-
-
-@dataclass(frozen=True)
-class Scoring:
-    """A model, its scores of held-out pairs, and how to measure it with them."""
-
-    classifier: PairClassifier
-    held: HeldPairs
-    pairs: Path
-    threshold: float
-    prior: float | None
-    confidence: float
-
-    @classmethod
-    def read(
-        cls,
-        classifier: PairClassifier,
-        files: tuple[Path, Path],
-        ids: Path | None,
-        scales: tuple[str | None, str | None],
-        *,
-        noisy: bool,
-        **options: Any,
-    ) -> Scoring:
-        """Read the tables, and score the pairs."""
-        from pairlearn.columns import check_share
-        from pairlearn.estimators.measuring import HeldPairs
-        from pairlearn.io import read_items
-
-        check_share("--threshold", options["threshold"])
-        table = Reading(*scales, classifier).checked(
-            files[1], noisy=noisy, prior=options["prior"], classes=classifier.classes_
-        )
-        items = read_items(files[0], ids, columns=classifier.columns())
-        held = HeldPairs.score(classifier, items, table, files)
-        return cls(classifier, held, files[1], **options)
-
-    def evaluation(
-        self, cost: tuple[float, float] | None = None, labelled: LabelledItems | None = None
-    ) -> Evaluation:
-        """All measures on the held-out pairs, and on labelled items if there are some."""
-        options: Any = {"threshold": self.cut, "cost": cost, "prior": self.prior}
-        options["labelled"] = labelled
-        evaluation: Evaluation = self.held.scored.evaluate(self.confidence, **options)
-        return evaluation
-
-    @property
-    def cut(self) -> float:
-        """The threshold as log-odds."""
-        return math.log(self.threshold) - math.log1p(-self.threshold)
-
-    def doubts(self, evaluation: Evaluation) -> list[str]:
-        """Other warnings about an evaluation."""
-        doubts = self.held.doubts(self.classifier, evaluation, self.prior)
-        return [*self.held.items.notes, *doubts]
 
 
 @app.command(cls=Command)
@@ -138,19 +82,17 @@ def evaluate(
     costs = None if cost is None else check_cost(cost.split(","))
     of_two = {"--threshold": threshold != 0.5, "--cost": cost, "--sensitivity": sensitivity}
     classifier = _loaded(model, of_two | {"--positive": positive})
-    if len(classifier.classes_) > 2:
-        held, accuracy = measure_classes(
-            classifier, (items, pairs), ids, labelled, prior, confidence,
-            Reading(similarity_scale, difference_scale, classifier), noisy=noisy,
-        )  # fmt: skip
-        return class_output(held, accuracy, (model, pairs), at_least)
-    scoring = Scoring.read(
+    held = _held_pairs(
         classifier, (items, pairs), ids, (similarity_scale, difference_scale), noisy=noisy,
-        threshold=threshold, prior=prior, confidence=confidence,
+        threshold=threshold, prior=prior,
     )  # fmt: skip
-    held = scoring.held
-    known, against = _labelled(scoring.classifier, held, labelled, positive)
-    evaluation = scoring.evaluation(costs, known)
+    if len(classifier.classes_) > 2:
+        accuracy = class_accuracy(classifier, held, labelled, prior, confidence)
+        return class_output(held, accuracy, (model, pairs), at_least)
+    evaluation, warnings, against = _measured(
+        classifier, held, labelled, positive,
+        threshold=threshold, prior=prior, confidence=confidence, cost=costs,
+    )  # fmt: skip
     value, low = evaluation.accuracy.value, evaluation.accuracy.low
     data = {
         "model": model,
@@ -165,7 +107,6 @@ def evaluate(
     text = [*_text(evaluation, data | {"measured_on": held.words()})]
     if below:
         text.append(f"the accuracy may be below {at_least:g}: its interval begins at {low:.3f}")
-    warnings = [*scoring.doubts(evaluation), *against]
     return Output(data, text, f"{value:.4f}", warnings, urgent=against, code=1 if below else 0)
 
 
@@ -182,20 +123,57 @@ def _loaded(model: Path, of_two: Mapping[str, Any]) -> PairClassifier:
     return classifier
 
 
-def _labelled(
-    classifier: PairClassifier, held: HeldPairs, labelled: Path | None, positive: str | None
-) -> tuple[LabelledItems | None, list[str]]:
-    """Items of known class, and what these contradict."""
+def _held_pairs(
+    classifier: PairClassifier,
+    files: tuple[Path, Path],
+    ids: Path | None,
+    scales: tuple[str | None, str | None],
+    *,
+    noisy: bool,
+    threshold: float,
+    prior: Any,
+) -> HeldPairs:
+    """Read the tables of items and of pairs, and score the pairs."""
+    from pairlearn.columns import check_share
+    from pairlearn.estimators.measuring import HeldPairs
+    from pairlearn.io import read_items
+
+    check_share("--threshold", threshold)
+    share = None if len(classifier.classes_) > 2 else prior
+    table = Reading(*scales, classifier).checked(
+        files[1], noisy=noisy, prior=share, classes=classifier.classes_
+    )
+    items = read_items(files[0], ids, columns=classifier.columns())
+    return HeldPairs.score(classifier, items, table, files)
+
+
+def _measured(
+    classifier: PairClassifier,
+    held: HeldPairs,
+    labelled: Path | None,
+    positive: str | None,
+    *,
+    threshold: float,
+    prior: float | None,
+    confidence: float,
+    cost: tuple[float, float] | None = None,
+) -> tuple[Evaluation, list[str], list[str]]:
+    """All measures, perhaps with known classes; warnings; and those that known classes give."""
     from pairlearn.estimators.orientation import class_doubts
     from pairlearn.io.pairs import read_labelled
 
-    if labelled is None:
-        return None, []
-    if positive is None and classifier.classes_.dtype.kind == "U":
-        positive = str(classifier.classes_[1])
-    known, _ = read_labelled(labelled, held.items, positive)
-    items = held.labelled(classifier, known, labelled)
-    return items, class_doubts(items)
+    known, against = None, []
+    if labelled is not None:
+        if positive is None and classifier.classes_.dtype.kind == "U":
+            positive = str(classifier.classes_[1])
+        rows, _ = read_labelled(labelled, held.items, positive)
+        known = held.labelled(classifier, rows, labelled)
+        against = class_doubts(known)
+    cut = math.log(threshold) - math.log1p(-threshold)
+    options: Any = {"threshold": cut, "cost": cost, "prior": prior, "labelled": known}
+    evaluation: Evaluation = held.scored.evaluate(confidence, **options)
+    doubts = held.doubts(classifier, evaluation, prior)
+    return evaluation, [*held.items.notes, *doubts, *against], against
 
 
 def _sensitivity(held: HeldPairs, confidence: float) -> list[dict[str, Any]]:
@@ -276,36 +254,33 @@ def report(
     check_new_file(out, "reports", (".html",), inputs=[items, pairs, ids], force=force)
     from pairlearn.report import build_class_report, build_report, measure, write_page
 
+    check_positive(positive, labelled)
     classifier = _loaded(model, {"--threshold": threshold != 0.5, "--positive": positive})
-    inputs = [*sorted(model.iterdir()), items, pairs]
-    if len(classifier.classes_) > 2:
-        several, accuracy = measure_classes(
-            classifier, (items, pairs), ids, labelled, prior, confidence,
-            Reading(similarity_scale, difference_scale, classifier), noisy=noisy,
-        )  # fmt: skip
-        names = model.resolve().name, pairs.name
-        page = build_class_report(classifier, several.items, several.table, accuracy, names=names)
-        size = write_page(out, page, inputs)
-        found = {"path": out, "bytes": size, "accuracy": accuracy.to_dict(), "seen": several.seen}
-        return Output(found, [f"{out}: {accuracy.sentence()}", *filter(None, [several.seen])])
-    scoring = Scoring.read(
+    inputs, names = [*sorted(model.iterdir()), items, pairs], (model.resolve().name, pairs.name)
+    held = _held_pairs(
         classifier, (items, pairs), ids, (similarity_scale, difference_scale), noisy=noisy,
+        threshold=threshold, prior=prior,
+    )  # fmt: skip
+    seen = [] if held.seen is None else [held.seen]
+    if len(classifier.classes_) > 2:
+        accuracy = class_accuracy(classifier, held, labelled, prior, confidence)
+        page = build_class_report(classifier, held.items, held.table, accuracy, names=names)
+        size = write_page(out, page, inputs)
+        found = {"path": out, "bytes": size, "accuracy": accuracy.to_dict(), "seen": held.seen}
+        return Output(found, [f"{out}: {accuracy.sentence()}", *seen])
+    evaluation, warnings, _ = _measured(
+        classifier, held, labelled, positive,
         threshold=threshold, prior=prior, confidence=confidence,
     )  # fmt: skip
-    check_positive(positive, labelled)
-    held = scoring.held
-    known, against = _labelled(scoring.classifier, held, labelled, positive)
-    evaluation = scoring.evaluation(labelled=known)
-    seen = [] if held.seen is None else [held.seen]
     measured = measure(
-        scoring.classifier,
+        classifier,
         held.items,
         held.table,
         evaluation,
-        names=(model.resolve().name, pairs.name),
+        names=names,
         threshold=threshold,
         prior=prior,
-        warnings=(*seen, *scoring.doubts(evaluation), *against),
+        warnings=(*seen, *warnings),
         log_odds_of=held.log_odds_of,
     )
     size = write_page(out, build_report(measured), inputs)

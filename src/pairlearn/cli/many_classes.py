@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pairlearn.cli.command import Output
-from pairlearn.cli.reading import Reading
 
 #: Confusions that are named, the most frequent ones.
 SHOWN = 3
@@ -18,32 +17,25 @@ if TYPE_CHECKING:
     from pairlearn.evaluation import ClassAccuracy
 
 
-def measure_classes(
+def class_accuracy(
     classifier: PairClassifier,
-    files: tuple[Path, Path],
-    ids: Path | None,
+    held: HeldPairs,
     labelled: Path | None,
     prior: Any,
     confidence: float,
-    reading: Reading,
-    *,
-    noisy: bool,
-) -> tuple[HeldPairs, ClassAccuracy]:
-    """Measure a model of more than two classes on judged pairs, perhaps with known classes."""
-    from pairlearn.estimators.measuring import HeldPairs
+) -> ClassAccuracy:
+    """The accuracy of a model of more than two classes, perhaps with known classes."""
     from pairlearn.estimators.orientation import stated_priors
-    from pairlearn.io import read_items
     from pairlearn.io.pairs import read_classes
 
-    items = read_items(files[0], ids, columns=classifier.columns())
-    table = reading.checked(files[1], noisy=noisy, classes=classifier.classes_)
-    held = HeldPairs.score(classifier, items, table, files)
     known = None
     if labelled is not None:
-        rows, labels, weight = read_classes(labelled, items)
-        known = classifier.labelled(items[rows], labels.astype(classifier.classes_.dtype), weight)
+        rows, labels, weight = read_classes(labelled, held.items)
+        labels = labels.astype(classifier.classes_.dtype)
+        known = classifier.labelled(held.items[rows], labels, weight)
     priors = None if prior is None else stated_priors(prior, [*map(str, classifier.classes_)])
-    return held, held.scored.accuracy(priors, confidence, known)
+    accuracy: ClassAccuracy = held.scored.accuracy(priors, confidence, known)
+    return accuracy
 
 
 def class_output(
