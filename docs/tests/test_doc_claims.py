@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import csv
+import json
 import pkgutil
 import re
 from collections import defaultdict
@@ -419,10 +421,32 @@ def without_condition(text: str) -> list[str]:
     return found
 
 
+def shown_text(page: Path) -> str:
+    """The text that a reader sees: of a notebook, the cells and what they printed."""
+    if page.suffix != ".ipynb":
+        return page.read_text("utf-8")
+    shown: list[list[str]] = []
+    for cell in json.loads(page.read_text("utf-8"))["cells"]:
+        shown += [cell["source"], *(one.get("text", []) for one in cell.get("outputs", []))]
+    return "\n\n".join("".join(lines) for lines in shown)
+
+
 def test_every_interval_has_its_condition_beside_it():
-    pages = [ROOT / "README.md", *DOCS.rglob("*.md")]
-    assert sum(bool(ACCURACIES.search(page.read_text("utf-8"))) for page in pages) > 5
-    for page in pages:
-        assert not without_condition(page.read_text("utf-8")), page
+    """On the pages of the site, on those of the benchmarks that it shows, and in the notebook."""
+    pages = [
+        *(ROOT / "README.md", DOCS / "first_steps.ipynb", ROOT / "bench" / "speed" / "README.md"),
+        *(*DOCS.rglob("*.md"), *(ROOT / "bench" / "results").rglob("README.md")),
+    ]
+    texts = {page: shown_text(page) for page in pages}
+    assert sum(bool(ACCURACIES.search(text)) for text in texts.values()) > 5
+    assert not {page: found for page, text in texts.items() if (found := without_condition(text))}
     assert without_condition("# It\n\nThe accuracy is 0.930 (0.900 to 0.950).") == ["It"]
     assert not without_condition("# It\n\naccuracy 0.930 to 0.950\n\nIt assumes calibration.")
+
+
+def test_every_picture_of_an_accuracy_has_its_condition_beside_it():
+    """Pages of the gallery compute their intervals when the site is built."""
+    scripts = [page.read_text("utf-8") for page in DOCS.glob("gallery/*.py")]
+    measured = [one for one in scripts if re.search(r"\b(?:estimate_accuracy|evaluate)\(", one)]
+    assert len(measured) > 1
+    assert all(CONDITION.search(ast.get_docstring(ast.parse(one))) for one in measured)

@@ -8,7 +8,8 @@ each random split, half of these images are paired, each once, and judged by peo
 or by what one person takes each image for (hard). The other images are in no pair: some are
 labelled, and the rest tells the accuracy, by true classes or as people see it. It has a sampling
 error of its own, which is added to the interval: half the width becomes √(half² + (1.96 se)²).
-Standard errors are those of the mean over networks, of which all splits count as one.
+Networks of one seed and one split of the classes share their held-out images, so a standard error
+is that of the mean over these nine groups.
 """
 
 from __future__ import annotations
@@ -56,18 +57,18 @@ def tables(
                 width = part.high - part.low
                 yield f"{sort}, {name}, by true classes", holds(part, right[others]), width
                 yield f"{sort}, {name}, as people see it", holds(part, seen[others]), width
-            for count in LABELS:
-                known, rest = others[:count], others[count:]
-                powered = estimate_accuracy(*ends, labelled=(z[known], held.positive[known]))
-                width = powered.high - powered.low
-                yield f"{sort}, {count} labels, by true classes", holds(powered, right[rest]), width
+        for count in LABELS:  # the answers do not matter to these
+            known, rest = others[:count], others[count:]
+            powered = estimate_accuracy(*ends, labelled=(z[known], held.positive[known]))
+            width = powered.high - powered.low
+            yield f"{count} labels, by true classes", holds(powered, right[rest]), width
 
 
 def main() -> None:
     """Print the coverage over all networks, and for each split of the classes."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("data", type=Path)
-    parser.add_argument("--splits", type=int, default=20)
+    parser.add_argument("--splits", type=int, default=100)
     args = parser.parse_args()
     with np.load(args.data / "cifar10.npz") as file:
         classes = file["y_test"]
@@ -82,7 +83,10 @@ def main() -> None:
     print(f"{'':42} holds (se)       width  " + "  ".join(f"{name:>7}" for name in SPLITS))
     for what, by_cell in found.items():
         shares = {cell: np.mean([held for held, _ in rows]) for cell, rows in by_cell.items()}
-        every = np.array([*shares.values()])
+        by_images = defaultdict(list)
+        for cell, share in shares.items():
+            by_images[cell.split, cell.seed].append(share)
+        every = np.array([np.mean(some) for some in by_images.values()])
         width = np.mean([width for rows in by_cell.values() for _, width in rows])
         groups = [np.mean([v for c, v in shares.items() if c.split == name]) for name in SPLITS]
         error = every.std(ddof=1) / len(every) ** 0.5

@@ -15,7 +15,7 @@ import csv
 import gc
 import time
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from itertools import product
@@ -31,7 +31,6 @@ from torch.nn import functional as F
 
 from pairlearn import PairClassifier, PairLabels, TrainingOptions
 from pairlearn.atomic import replacing
-from pairlearn.evaluation import estimate_accuracy, sensitivity
 from pairlearn.judgements import Judgements
 from pairlearn.models import ResNet
 from pairlearn_bench.data import as_images, load, load_cifar10h
@@ -256,7 +255,7 @@ def rows_of(
     classes: NDArray[np.uint8],
     counts: NDArray[np.uint8],
 ) -> Iterator[dict[str, float | str]]:
-    """Accuracy of every network on held-out images, and its estimates without labels."""
+    """Accuracy of every network on held-out images."""
     for cell, z in sorted(logits.items()):
         _, held_out = parts(cell.split, cell.seed, classes, counts)
         chosen = z > 0
@@ -271,16 +270,7 @@ def rows_of(
                 np.where(chosen, held_out.share, 1 - held_out.share).mean()
             ),
         }
-        ends = z[held_out.pairs].T
-        for sort in SORTS:
-            labels = held_out.judged(sort)
-            estimate = estimate_accuracy(*ends, labels, items=held_out.pairs)
-            row |= {f"{sort}_{name}": getattr(estimate, name) for name in ("value", "low", "high")}
-        band = sensitivity(*ends, held_out.judged("soft"), items=held_out.pairs)
-        yield row | {
-            "band_low": min(estimate.low for estimate in band.values()),
-            "band_high": max(estimate.high for estimate in band.values()),
-        }
+        yield row
 
 
 def summary(rows: list[dict[str, float | str]]) -> str:
@@ -309,34 +299,7 @@ def summary(rows: list[dict[str, float | str]]) -> str:
                 line += f"   {fmean(less):+.4f} ({stdev(less) / len(less) ** 0.5:.4f})"
             lines.append(line)
         lines.append("")
-    lines.append("95% intervals without labels that hold the accuracy")
-    for sort in SORTS:
-        for truth, words in (
-            ("accuracy", "by true classes"),
-            ("accuracy_by_shares", "as people see it"),
-        ):
-            by_split = [
-                f"{split} {_held([r for r in rows if r['split'] == split], sort, truth)}"
-                for split in SPLITS
-            ]
-            lines.append(
-                f"  {sort} answers, {words}: {_held(rows, sort, truth)} "
-                f"({', '.join(by_split)}); mean error "
-                f"{fmean(row[f'{sort}_value'] - row[truth] for row in rows):+.4f}, mean width "
-                f"{fmean(row[f'{sort}_high'] - row[f'{sort}_low'] for row in rows):.4f}"
-            )
-    lines.append(
-        "  soft answers, range over confidences (log-odds × 0.5 to 2), by true classes: "
-        f"{_held(rows, 'band', 'accuracy')}; mean width "
-        f"{fmean(row['band_high'] - row['band_low'] for row in rows):.4f}"
-    )
-    return "\n".join(lines) + "\n"
-
-
-def _held(rows: Iterable[dict[str, float | str]], sort: str, truth: str) -> str:
-    """How many intervals hold the truth."""
-    inside = [row[f"{sort}_low"] <= row[truth] <= row[f"{sort}_high"] for row in rows]
-    return f"{sum(inside)} of {len(inside)}"
+    return "\n".join(lines).rstrip() + "\n"
 
 
 def main() -> None:
