@@ -10,10 +10,12 @@ from torch.nn.functional import logsigmoid
 from pairlearn.judgements.kinds import kind
 from pairlearn.risks import make_risk
 from pairlearn.training import Objective
-from pairlearn_bench.benchmark import Benchmark, annotator_of
+from pairlearn_bench.benchmark import Benchmark, annotator_of, group_key
 from pairlearn_bench.data import load
 from pairlearn_bench.grids import GRIDS
-from pairlearn_bench.statements import make_statements
+from pairlearn_bench.runs import Run
+from pairlearn_bench.simulated import add_noise, judge
+from pairlearn_bench.statements import NOISY, make_statements
 from pairlearn_bench.statistics import against_published, holm, paired, verdicts
 
 
@@ -96,6 +98,36 @@ def test_drawn_classes_follow_the_posteriors_of_the_pairs() -> None:
     (group,) = benchmark._groups([[run]], posteriors)
     labels = np.asarray(group.members[0].labels)
     assert (labels == drawn[group.pairs]).all() and labels.mean() == pytest.approx(0.2, abs=0.01)
+
+
+def test_noise_multiplies_every_soft_answer_once() -> None:
+    pairs, posterior = np.arange(4000).reshape(-1, 2), np.tile([0.2, 0.7], 2000)
+    for name in NOISY:
+        exact, noisy = (make_statements(name, pairs, posterior, 0, noise) for noise in (0.0, 0.5))
+        answer = 1 if name == "difference" else 0
+        factors = noisy.values[:, answer] / exact.values[:, answer]
+        assert factors.mean() == pytest.approx(1, abs=0.05), name
+        assert factors.std() == pytest.approx(0.5, abs=0.05), name
+    both = make_statements("confidence", pairs, posterior, 0, 0.5).values
+    assert (both[:, 0] == both[:, 1]).all(), "one answer about one item"
+    # Both soft answers about a pair get the noise of the paper's methods.
+    answers = make_statements("soft", pairs, posterior, 0, 0.5).values
+    assert np.array_equal(answers, add_noise(judge(posterior, pairs), 0.5, 0).to_array())
+
+
+def test_runs_with_other_noise_do_not_share_their_statements() -> None:
+    grid = GRIDS["robustness"].select(datasets=["digits"], priors=[0.2], seeds=[0], pairs=64)
+    grid = grid.select(prior_factors=(1.0,), label_noises=(0.0, 0.5), epochs=8)
+    runs = grid.select(methods=["likelihood-confidences", "likelihood-guided"]).runs()
+    assert len({group_key(run) for run in runs if run.method == "likelihood-confidences"}) == 2
+    benchmark = Benchmark(load("digits"), "mlp-small", "cpu", "float32")
+    posteriors = {annotator_of(runs[0]): benchmark.positive * 0.9 + np.float32(0.05)}
+    labels = [benchmark._group([run], posteriors).members[0].labels for run in runs]
+    exact, noisy = labels[:2], labels[2:]
+    assert all(len(np.unique(a)) < len(np.unique(b)) for a, b in zip(exact, noisy, strict=True))
+    with pytest.raises(ValueError, match="likelihood-labels reads answers without noise"):
+        Run(dataset="digits", prior=0.2, seed=0, method="likelihood-labels", label_noise=0.1,
+            pairs=9, epochs=1)  # fmt: skip
 
 
 def test_the_tests_are_those_of_scipy() -> None:

@@ -154,14 +154,14 @@ class Benchmark:
         if statements is None:
             for run in runs:
                 risk = risk_of(run.method, run.estimator_prior)
-                labels: Any = positive[ends]
+                labels, rows = positive[ends], None
                 if risk.judgements == ("similarity", "difference"):
-                    judged = judge(posterior, pairs)
-                    labels = add_noise(judged, run.label_noise, run.seed).to_array()
-                rows = Judgements.from_pairs(pairs, labels) if run.method == GUIDED else None
+                    judged = add_noise(judge(posterior, pairs), run.label_noise, run.seed)
+                    labels = judged.to_array()
+                    rows = Judgements.from_pairs(pairs, judged) if run.method == GUIDED else None
                 members.append(self._member(run, risk, labels, None, rows))
             return Group(pairs, members, first.seed, test_set)
-        rows = make_statements(statements, pairs, posterior, first.seed)
+        rows = make_statements(statements, pairs, posterior, first.seed, first.label_noise)
         for run in runs:
             risk, read = bind_risk(risk_of(run.method, run.estimator_prior), rows)
             alone, prior = risk.kinds or run.method in RIVALS, run.estimator_prior
@@ -255,7 +255,8 @@ def group_key(run: Run) -> tuple[Any, ...]:
     """What the runs of a group share: pairs, statements, and the way to read these."""
     name = statements_of(run.method)
     together = name is not None and run.method in (*LIKELIHOODS, *RIVALS)
-    return run.prior, run.seed, run.annotator, name, together
+    noise = run.label_noise if name is not None else None
+    return run.prior, run.seed, run.annotator, name, together, noise
 
 
 def annotator_of(run: Run) -> AnnotatorKey:

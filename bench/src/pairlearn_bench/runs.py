@@ -20,7 +20,7 @@ from pairlearn.models import CONVOLUTIONAL, PERCEPTRONS
 from pairlearn.risks import RISKS, Risk, make_risk
 from pairlearn_bench.data import SPECS
 from pairlearn_bench.rivals import RIVALS
-from pairlearn_bench.statements import LIKELIHOODS, SIDELESS
+from pairlearn_bench.statements import LIKELIHOODS, NOISY, SIDELESS, statements_of
 
 CORRECTIONS = ("none", "relu", "abs")
 GUIDED = "likelihood-guided"
@@ -285,6 +285,9 @@ class Run:
             # 1 and 1.0 are equal, but the key is their text.
             object.__setattr__(self, name, check_field(name, getattr(self, name)))
         object.__setattr__(self, "method", canonical_name(self.method))
+        if self.label_noise and statements_of(self.method) not in (None, *NOISY):
+            message = f"{self.method} reads answers without noise; choose label_noise 0"
+            raise ValueError(f"label_noise={self.label_noise:g}: {message}")
         prior = self.estimator_prior
         if not ((prior is None or 0 < prior < 1) and is_defined(self.method, prior)):
             raise ValueError(

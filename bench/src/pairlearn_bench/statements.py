@@ -9,7 +9,7 @@ the likelihood of the same answers.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -18,7 +18,7 @@ import numpy as np
 from pairlearn.columns import Floats, Indices, Mask
 from pairlearn.judgements import Judgements
 from pairlearn.judgements.kinds import code, kind
-from pairlearn.randomness import permutation, stream, uniform
+from pairlearn.randomness import normal, permutation, stream, uniform
 from pairlearn_bench.rivals import RIVALS, scored_rows
 
 
@@ -168,6 +168,9 @@ STATEMENTS = {
     "mixed": Statement("A quarter each: soft pairs, alike or not, which one, labels", _mixed),
 }
 
+#: Those whose answers noise can multiply.
+NOISY = ("confidence", "confidences", "soft", "similarity", "difference")
+
 #: The statements that each unbiased risk reads.
 READ_BY = {
     "sd": "same",
@@ -212,10 +215,20 @@ def question_of(method: str) -> str:
     return statements_of(method) or SOFT.get(method.partition("-")[0], "soft")
 
 
-def make_statements(name: str, pairs: Indices, posterior: Any, seed: int) -> Judgements:
-    """Make the rows of one of `STATEMENTS` about these pairs."""
+def make_statements(
+    name: str, pairs: Indices, posterior: Any, seed: int, noise: float = 0.0
+) -> Judgements:
+    """Make the rows of one of `STATEMENTS` about these pairs.
+
+    With noise, for one of `NOISY`, each answer is multiplied by a draw from N(1, noise²).
+    """
     items = Items(pairs, np.asarray(posterior, np.float64), stream(seed, "asked", name))
-    return STATEMENTS[name].rows(items)
+    rows = STATEMENTS[name].rows(items)
+    if not noise:
+        return rows
+    draws = normal(stream(seed, "label noise"), 2 * len(rows)).reshape(2, -1).T
+    once = rows.ends[:, :1] == rows.ends  # a statement about one item is one answer
+    return replace(rows, values=rows.values * (1 + noise * np.where(once, draws[:, :1], draws)))
 
 
 def positive_share(rows: Judgements, prior: float) -> float | None:
