@@ -75,6 +75,9 @@ def test_hard_answers_and_drawn_labels_follow_the_posteriors(benchmark, posterio
     hard = rows_of(benchmark, posterior, "classes-random-hard")
     assert set(np.unique(hard.values)) <= {-1.0, 0.0, 1.0}
     assert set(np.unique(rows_of(benchmark, posterior, "classes-same-hard").values)) <= {0.0, 1.0}
+    same = rows_of(benchmark, posterior, "classes-same-true")
+    left, right = benchmark.dataset.y[same.ends].T
+    assert same.values[:, 0].tolist() == (left == right).tolist()
 
 
 def test_a_proposed_class_is_one_of_the_pair_far_more_often_than_a_random_one(benchmark, posterior):
@@ -95,6 +98,8 @@ def test_sizes_end_at_half_of_the_items_and_take_the_usual_recipe():
     assert sizes == {"optdigits": [300, 1000, 2247], "mnist": [300, 1000, 3000, 10000, 30000]}
     assert all(1600 <= r.epochs * -(-r.pairs // r.batch_size) < 1800 for r in runs)
     assert all(run.prior is None and run.window == 1 for run in runs)
+    chosen = Selection.parse(datasets="mnist", seeds="1", pairs=10_000).of(GRIDS["classes"]).runs()
+    assert chosen == [r for r in runs if r.dataset == "mnist" and r.pairs == 10_000]
     with pytest.raises(ValueError, match="prior"):
         replace(runs[0], prior=0.2)
     with pytest.raises(ValueError, match="defined at the prior None"):

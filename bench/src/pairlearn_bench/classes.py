@@ -12,6 +12,7 @@ as many steps, and is measured on the whole test split: all priors are those of 
     proposed, random      the same about one class, which a model proposes or which is uniform
     same                  whether both are of the same class; hard, it is the meta classification
                           likelihood, MCL (Hsu et al., ICLR 2019)
+    same-true             the same by the true classes, as MCL was published
 
 "Same" alone does not name the classes: they are matched to the truth on the test split, as in the
 papers. A quarter of the proposed questions is uniform; before each other quarter a quick model of
@@ -113,11 +114,13 @@ class _Asked:
         self.pairs = items[: 2 * run.pairs].reshape(run.pairs, 2)
         self.classes = posterior.shape[1]
         self.hard = run.method.endswith("-hard")
+        if run.method == "classes-same-true":
+            self.hard, self.posterior = True, np.eye(self.classes)[benchmark.dataset.y]
 
     def rows(self) -> Judgements:
         """The statements that the method of the run reads."""
         n, items = self.run.pairs, self.pairs.ravel()
-        match self.run.method.removeprefix("classes-").removesuffix("-hard"):
+        match self.run.method.removeprefix("classes-").split("-")[0]:
             case "true":
                 return _labels(items, self.benchmark.dataset.y[items])
             case "labels":

@@ -84,6 +84,9 @@ Fractions = Annotated[
         default="to run: 0.1 to 1 if limited, else 1",
     ),
 ]
+Pairs = Annotated[
+    int | None, option("Pairs of every training.", default="to run: by the data set", min=1)
+]
 Network = Annotated[
     str | None,
     option(
@@ -125,6 +128,7 @@ class RunOptions:
     epochs: RunEpochs = None
     methods: Methods = None
     fractions: Fractions = None
+    pairs: Pairs = None
     model: Network = None
     annotator: AnnotatorName = None
     images: Images = None

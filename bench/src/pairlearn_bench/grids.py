@@ -126,7 +126,7 @@ class ClassesGrid(Grid):
         """Expand to runs, the smallest numbers of pairs first."""
         runs = []
         for dataset in self.datasets:
-            for size in self.sizes:
+            for size in (self.pairs,) if self.pairs else self.sizes:
                 pairs = min(size, get_spec(dataset).n_train // 2)
                 recipe = recipe_of(PairClassifier(), self.model, pairs, 0)
                 chosen = Grid(**{k: v for k, v in vars(self).items() if k != "sizes"})
@@ -232,6 +232,7 @@ class Selection:
     seeds: tuple[int, ...] | None = None
     methods: tuple[str, ...] | None = None
     fractions: tuple[float, ...] | None = None
+    pairs: int | None = None
     epochs: int | None = None
     model: str | None = None
     annotator: str | None = None
@@ -245,7 +246,7 @@ class Selection:
         for name in ("priors", "seeds", "fractions"):
             for value in getattr(self, name) or ():
                 check_field(name.removesuffix("s"), value, name)
-        for name in ("epochs", "model", "annotator", "images"):
+        for name in ("pairs", "epochs", "model", "annotator", "images"):
             if (value := getattr(self, name)) is not None:
                 check_field(name, value)
 

@@ -39,6 +39,7 @@ CLASSES = {
     "classes-random-hard": "a random class, hard",
     "classes-same": "same alone, soft",
     "classes-same-hard": "same alone, hard (MCL)",
+    "classes-same-true": "same alone, true classes (MCL)",
 }
 #: Methods that learn from answers about single items.
 OF_ITEMS = ("supervised", *list(CLASSES)[:4])
