@@ -14,8 +14,10 @@ model before the step and W the classes that an answer allows, the loss is
     −Σ_W w(W) log P(W) − ½ Σ_ends Σ_y Q(y) log p(y),     Q ∝ p_t(y, y') w(y, y').
 
 The gradient of the first term is that of a cross-entropy to the classes given W, so that both are
-one cross-entropy to soft targets. The public code rounds (1 − |c|)/2 down to 0 in the first term,
-and takes |c| before it asks for the sign of c; we do neither.
+one cross-entropy to soft targets. Run beside ours on 1,000 random pairs, the public code gives the
+same P(W) and Q to 1e-15, but for three slips that we do not repeat: Q of x' leaves out the
+similarity; the first term of a difference rounds (1 − |c|)/2 down to 0; and it takes |c| before it
+asks for the sign of c, so that a negative answer points to the wrong classes.
 
 None of them knows which class is which, so accuracies are those of the better assignment of names,
 as in the papers.
