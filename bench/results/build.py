@@ -6,6 +6,7 @@ STORES is a folder with stores such as accuracy.jsonl, as `pairlearn bench run G
 STORES/GRID.jsonl` writes them, and of CIFAR-10 cifar10.jsonl, the accuracy grid on proper images,
 and on published ones published.jsonl, the accuracy grid, published-noise.jsonl, robustness,
 published-gamma.jsonl and published-limited.jsonl: they take the place of what is in results first.
+So do the stores of `fair.py`, fair.jsonl, fair-limited.jsonl, fair-noise.jsonl, calibrated.jsonl.
 """
 
 from __future__ import annotations
@@ -54,6 +55,8 @@ def main() -> None:
     if stores and not found:
         parser.error(f"{stores} is not a folder with stores")
     for store in found:
+        if store.stem in fair.PARTS:
+            continue  # below
         folder = "cifar10" if store.stem.startswith("published") else "runs"
         if store.stem == "published-limited":
             add_all_pairs(RunStore(store))
@@ -75,8 +78,8 @@ def main() -> None:
     entries = sorted(map(str, (RESULTS.parent / "predictions").glob("*.parquet")))
     options = f"--tasks={RESULTS / 'tasks.parquet'}", f"--out={RESULTS / 'leaderboard.md'}"
     pairlearn("bench", "score", *entries, *options)
-    fair.table(None)
-    fair.calibrated(None)
+    with redirect_stdout(io.StringIO()):
+        fair.write_tables(stores)
     pages = {
         "README.md": [leaderboard()],
         "cifar10/README.md": [other_priors(), published_images(), noise(), gamma(), limited()],

@@ -1,8 +1,7 @@
 """What pairs lose against answers about single items: the baselines beside the likelihood.
 
-    python bench/results/fair.py run DATA [--datasets ...] [--device cuda] [--store FILE]
-    python bench/results/fair.py table
-    python bench/results/fair.py calibrated STORE
+    python bench/results/fair.py run all DATA --stores STORES [--datasets ...] [--device cuda]
+    python bench/results/fair.py table [STORES]
 
 Every method learns from the same items and the same annotator. On n pairs:
 
@@ -14,36 +13,44 @@ Every method learns from the same items and the same annotator. On n pairs:
     supervised               the true classes of all 2n items
     supervised, half         the true classes of n items: the same run with half of the pairs
 
-``run`` trains them and adds to the store, which ``table`` keeps as runs/variants/fair.parquet.
-``calibrated`` keeps and tabulates runs whose classes are drawn from the annotator's posteriors.
-``table`` writes paper/fair.csv and paper/fair.md: means over seeds, and paired differences over
-seeds with Student's t-tests, corrected for all cells of a comparison by Holm's method.
+The parts are `fair` (all pairs), `fair-limited` (10% and 30% of the pairs), `fair-noise` (answers
+multiplied by N(1, σ²), prior 0.2), `fair-rivals` (MCL, GLWS and nnPU as published) and `calibrated`
+(true classes drawn anew from the annotator's posteriors, so that every assumption holds, with two
+risks of the paper beside it).
+
+``run`` trains what is missing of a part, or of all of them, in STORES/PART.jsonl. ``table`` first
+moves such stores to runs/variants, and then writes paper/PART.md and paper/PART.csv: means over
+seeds, and paired differences over seeds with Student's t-tests, corrected for all cells of a
+comparison by Holm's method.
 """
 
 from __future__ import annotations
 
 import argparse
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from statistics import fmean, median
+from typing import Any
 
 import numpy as np
 
-from pairlearn_bench import RunStore, to_csv
+from pairlearn import __version__
+from pairlearn_bench import Record, RunStore, to_csv
 from pairlearn_bench.data import get_spec
 from pairlearn_bench.execute import execute
 from pairlearn_bench.grids import GRIDS
-from pairlearn_bench.runs import GUIDED, Run, grouped
+from pairlearn_bench.rivals import RIVALS
+from pairlearn_bench.runs import GUIDED, Method, Run, grouped
 from pairlearn_bench.statistics import LEVEL, interval_over_sets, paired, verdicts
 from pairlearn_bench.store import read_records
 from pairlearn_bench.tables import aligned
 
 RESULTS = Path(__file__).parent
-STORE = RESULTS / "runs" / "variants" / "fair.parquet"
 DATASETS = ("optdigits", "pendigits", "letter", "mnist", "fashion-mnist", "kmnist")
 PRIORS, SEEDS = (0.2, 0.5, 0.8), (0, 1, 2, 3, 4)
 HALF = "supervised, half"
+ANNOTATOR = "annotator"
 TITLES = {
     GUIDED: "n soft pairs",
     "likelihood-confidences": "2n soft labels",
@@ -52,92 +59,96 @@ TITLES = {
     "likelihood-label": "n drawn labels",
     "supervised": "2n true labels",
     HALF: "n true labels",
+    ANNOTATOR: "the annotator",
 }
 """The methods, in the order of the columns."""
+SOFT = [GUIDED, "likelihood-confidences", "likelihood-confidence"]
+PAPER = ["sconfconfdiff-abs", "confdiff-abs"]
+PARTS: dict[str, dict[str, Any]] = {
+    "fair": {},
+    "fair-limited": {"fractions": (0.1, 0.3)},
+    "fair-noise": {"priors": (0.2,), "label_noises": (0.1, 0.5), "methods": SOFT},
+    "fair-rivals": {"methods": [GUIDED, *RIVALS, "nnpu-ascent"]},
+    "calibrated": {"annotator": "drawn", "methods": [*SOFT[:2], *PAPER, "supervised"]},
+}
+"""What each part changes in the grid of the accuracy."""
 SUBSET = "stratified"
 
 
 def main() -> None:
     """Run or tabulate."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=("run", "table", "calibrated"))
-    parser.add_argument("data", type=Path, nargs="?")
-    parser.add_argument("--datasets", nargs="+", default=DATASETS)
-    parser.add_argument("--seeds", type=int, default=len(SEEDS))
-    parser.add_argument("--epochs", type=int)
-    parser.add_argument("--device", default="auto")
-    parser.add_argument("--precision", default="float32")
-    parser.add_argument("--store", type=Path, default=Path("fair.jsonl"))
+    commands = parser.add_subparsers(dest="command", required=True)
+    run = commands.add_parser("run")
+    run.add_argument("part", choices=["all", *PARTS])
+    run.add_argument("data", type=Path)
+    run.add_argument("--datasets", nargs="+", default=DATASETS)
+    run.add_argument("--seeds", type=int, default=len(SEEDS))
+    run.add_argument("--epochs", type=int)
+    run.add_argument("--device", default="auto")
+    run.add_argument("--precision", default="float32")
+    run.add_argument("--workers", type=int)
+    run.add_argument("--stores", type=Path, required=True)
+    commands.add_parser("table").add_argument("stores", type=Path, nargs="?")
     args = parser.parse_args()
-    if args.what == "table":
-        table(args.store if args.store.exists() else None)
+    if args.command == "table":
+        write_tables(args.stores)
         return
-    if args.what == "calibrated":
-        calibrated(args.data)
-        return
-    store = RunStore(args.store)  # bf16 on one H200: 4.5 minutes for all six sets
-    for dataset in args.datasets:
-        runs = runs_of(dataset, range(args.seeds), args.epochs)
-        options = {"data": args.data, "device": args.device, "precision": args.precision}
-        for run, results in execute(store.missing(runs), among=runs, **options):
-            store.append(run, results, device=args.device, precision=args.precision)
-        print(dataset, "done", flush=True)
+    options = {name: getattr(args, name) for name in ("data", "device", "precision", "workers")}
+    notes = {"device": args.device, "precision": args.precision, "version": __version__}
+    for part in PARTS if args.part == "all" else [args.part]:
+        with RunStore(args.stores / f"{part}.jsonl") as store:
+            for dataset in args.datasets:  # all of `fair` in bf16 on one H200: 4.5 minutes
+                runs = runs_of(part, dataset, range(args.seeds), args.epochs)
+                for one, results in execute(store.missing(runs), among=runs, **options):
+                    store.append(one, results, **notes)
+                print(part, dataset, "done", flush=True)
 
 
-def runs_of(dataset: str, seeds: Sequence[int], epochs: int | None = None) -> list[Run]:
+def runs_of(part: str, dataset: str, seeds: Sequence[int], epochs: int | None = None) -> list[Run]:
     """The runs of one data set; labels of half as many items are half of the pairs."""
+    chosen = {"methods": [name for name in TITLES if name not in (HALF, ANNOTATOR)]} | PARTS[part]
     grid = GRIDS["accuracy"].select(datasets=[dataset], priors=PRIORS, seeds=tuple(seeds))
-    if epochs is not None:
-        grid = grid.select(epochs=epochs)
-    whole = grid.select(methods=[name for name in TITLES if name != HALF]).runs()
-    return [*whole, *grid.select(methods=["supervised"], fractions=[0.5]).runs()]
+    grid = grid.select(epochs=epochs, **chosen)
+    if "methods" in PARTS[part]:
+        return grid.runs()
+    halves = [fraction / 2 for fraction in grid.fractions]
+    return [*grid.runs(), *grid.select(methods=["supervised"], fractions=halves).runs()]
 
 
-Accuracies = dict[tuple[str, float], dict[str, dict[int, float]]]
+Place = tuple[str, float, float, float]  # data set, class prior, share of the pairs, noise
+Accuracies = dict[Place, dict[str, dict[int, float]]]
 
 
-def read(records: Sequence) -> Accuracies:
-    """Accuracy by data set and prior, method and seed; the annotator's own is a method too."""
+def read(records: Iterable[Record]) -> Accuracies:
+    """Accuracy by place, method and seed, where pairs were judged; the annotator is a method."""
     found: Accuracies = defaultdict(lambda: defaultdict(dict))
     for record in records:
         run = record.run
-        method = HALF if run.fraction == 0.5 else run.method
-        place = found[run.dataset, run.prior]
-        place[method][run.seed] = record.results[SUBSET]
-        place["annotator"][run.seed] = record.results[f"annotator_{SUBSET}"]
-    return found
+        methods = {run.fraction: run.method}
+        if run.method == "supervised":
+            methods[2 * run.fraction] = HALF
+        for fraction, method in methods.items():
+            place = found[run.dataset, run.prior, fraction, run.label_noise]
+            place[method][run.seed] = record.results[SUBSET]
+            place[ANNOTATOR][run.seed] = record.results[f"annotator_{SUBSET}"]
+    ours = {GUIDED, "likelihood-abs"}
+    return {place: methods for place, methods in found.items() if ours.intersection(methods)}
 
 
-def differences(found: Accuracies, rival: str) -> list[dict[str, float | str | None]]:
-    """Pairs less a rival, paired over seeds, for every data set and prior."""
-    contrasts = [paired(methods[GUIDED], methods[rival]) for methods in found.values()]
-    rows = zip(found, contrasts, verdicts(contrasts), strict=True)
+def differences(found: Accuracies, rival: str) -> list[dict[str, Any]]:
+    """Pairs less a rival, paired over seeds, in every place that has both."""
+    contrasts = {p: paired(m[GUIDED], m[rival]) for p, m in found.items() if rival in m}
+    rows = zip(*zip(*contrasts.items(), strict=True), verdicts(contrasts.values()), strict=True)
     return [
-        {"dataset": dataset, "prior": prior, "rival": rival, **contrast._asdict(), "verdict": word}
-        for (dataset, prior), contrast, word in rows
+        {
+            **dict(zip(("dataset", "prior", "fraction", "label_noise"), place, strict=True)),
+            "rival": rival,
+            **contrast._asdict(),
+            "verdict": word,
+        }
+        for place, contrast, word in rows
     ]
-
-
-def calibrated(store: Path | None) -> None:
-    """Write the mean accuracies of runs with drawn classes, after moving a new store."""
-    kept = STORE.with_name("calibrated.parquet")
-    if store is not None:
-        RunStore(store).to_parquet(kept)
-    records = read_records(kept)
-    places = grouped(records, lambda r: (r.run.dataset, f"{r.run.prior:g}"))
-    methods = list(dict.fromkeys(r.run.method for r in records))
-    rows = []
-    for (dataset, prior), here in places.items():
-        by_method = grouped(here, lambda r: r.run.method)
-        means = [
-            f"{fmean(r.results[SUBSET] for r in by_method[m]):.4f}" if m in by_method else "–"
-            for m in methods
-        ]
-        annotator = fmean(r.results[f"annotator_{SUBSET}"] for r in here)
-        rows.append([get_spec(dataset).title, prior, *means, f"{annotator:.4f}"])
-    text = aligned(["data set", "prior", *methods, "the annotator"], rows)
-    (RESULTS / "paper" / "calibrated.md").write_text(f"{text}\n", encoding="utf-8")
-    print(text)
 
 
 def follows(found: Accuracies, method: str) -> float:
@@ -146,58 +157,75 @@ def follows(found: Accuracies, method: str) -> float:
     gaps = [
         [
             np.mean([fmean(m[who].values()) - fmean(m["supervised"].values()) for _, m in places])
-            for who in (method, "annotator")
+            for who in (method, ANNOTATOR)
         ]
         for places in sets
     ]
     return float(np.corrcoef(np.array(gaps).T)[0, 1])
 
 
-def table(store: Path | None) -> None:
-    """Write the tables, after moving a new store to its place."""
-    if store is not None:
-        RunStore(store).to_parquet(STORE)
-    found = read(read_records(STORE))
-    columns = [*TITLES, "annotator"]
-    rows = [
-        [
-            get_spec(dataset).title,
-            f"{prior:g}",
-            *(f"{np.mean(list(methods[m].values())):.4f}" for m in columns),
-        ]
-        for (dataset, prior), methods in found.items()
-    ]
-    header = ["data set", "prior", *TITLES.values(), "the annotator"]
+def write_tables(stores: Path | None = None) -> None:
+    """Write the tables of all parts that have been run, after moving new stores to their place."""
+    for part in PARTS:
+        kept = RESULTS / "runs" / "variants" / f"{part}.parquet"
+        if stores is not None and (stores / f"{part}.jsonl").exists():
+            RunStore(stores / f"{part}.jsonl").to_parquet(kept)
+        if kept.exists():
+            write_table(part, read(read_records(kept)))
+
+
+def title_of(method: str) -> str:
+    """What a method learns from, or its name in the paper."""
+    return TITLES.get(method) or Method.parse(method).title
+
+
+def write_table(part: str, found: Accuracies) -> None:
+    """Write the means over seeds, and the differences of the pairs from each rival."""
+    order = [*TITLES, *PAPER, *PARTS["fair-rivals"]["methods"][1:]]
+    columns = sorted(set().union(*found.values()), key=order.index)
+    heads = ["data set", "prior", "pairs", "σ"]
+    shown = [k for k in range(4) if k == 0 or len({place[k] for place in found}) > 1]
+    rows = []
+    for place, methods in found.items():
+        dataset, prior, fraction, noise = place
+        texts = [get_spec(dataset).title, f"{prior:g}", f"{fraction:.0%}", f"{noise:g}"]
+        means = [f"{fmean(methods[m].values()):.4f}" if m in methods else "–" for m in columns]
+        rows.append([*(texts[k] for k in shown), *means])
+    header = [*(heads[k] for k in shown), *map(title_of, columns)]
     parts = ["Mean accuracy over seeds (stratified test sets).", aligned(header, rows)]
     everything, summary = [], []
-    for rival in columns[1:]:
+    for rival in (name for name in columns if name != GUIDED):
         compared = differences(found, rival)
         everything += compared
         sets = grouped(compared, lambda row: row["dataset"])
-        low, high = interval_over_sets({k: [r["difference"] for r in v] for k, v in sets.items()})
+        ends = interval_over_sets({k: [r["difference"] for r in v] for k, v in sets.items()})
+        interval = "{:+.4f} to {:+.4f}".format(*ends) if ends else "–"
         mean = f"{fmean(row['difference'] for row in compared):+.4f}"
-        effect = f"{median(row['effect'] for row in compared):+.1f}"
+        effects = [row["effect"] for row in compared if row["effect"] is not None]
+        effect = f"{median(effects):+.1f}" if effects else "–"
         words = [row["verdict"] for row in compared]
         counts = [str(words.count(word)) for word in ("ahead", "level", "behind")]
-        name = TITLES.get(rival, "the annotator")
-        summary.append([name, mean, f"{low:+.4f} to {high:+.4f}", effect, *counts])
+        summary.append([title_of(rival), mean, interval, effect, *counts])
     titles = ["n soft pairs less", "mean", "95% over data sets", "effect size"]
     titles += ["ahead", "level", "behind"]
-    note = (
-        "Paired differences over seeds. Ahead and behind: Student's t-test over seeds, "
-        f"p below {LEVEL} after Holm's correction over all data sets and priors. Effect size: the "
-        "mean difference in standard deviations over seeds, the median cell."
-    )
-    whole = read(read_records(RESULTS / "runs" / "accuracy.parquet"))
-    parts += [note, aligned(titles, summary)]
     parts.append(
-        "What pairs gain on the true labels of their items follows what the annotator gains: over "
-        f"data sets the two correlate at {follows(found, GUIDED):.2f}, and in the accuracy grid, "
-        f"with ten seeds and without guidance, at {follows(whole, 'likelihood-abs'):.2f}."
+        "Paired differences over seeds. Ahead and behind: Student's t-test over seeds, "
+        f"p below {LEVEL} after Holm's correction over all rows of the table above. Effect size: "
+        "the mean difference in standard deviations over seeds, the median cell."
     )
-    (RESULTS / "paper" / "fair.md").write_text("\n\n".join(parts) + "\n", encoding="utf-8")
-    (RESULTS / "paper" / "fair.csv").write_text(to_csv(everything), encoding="utf-8")
-    print("\n\n".join(parts))
+    parts.append(aligned(titles, summary))
+    if part == "fair":
+        whole = read(read_records(RESULTS / "runs" / "accuracy.parquet"))
+        parts.append(
+            "What pairs gain on the true labels of their items follows what the annotator gains: "
+            f"over data sets the two correlate at {follows(found, GUIDED):.2f}, and in the "
+            "accuracy grid, with ten seeds and without guidance, at "
+            f"{follows(whole, 'likelihood-abs'):.2f}."
+        )
+    text = "\n\n".join(parts)
+    (RESULTS / "paper" / f"{part}.md").write_text(f"{text}\n", encoding="utf-8")
+    (RESULTS / "paper" / f"{part}.csv").write_text(to_csv(everything), encoding="utf-8")
+    print(text)
 
 
 if __name__ == "__main__":
