@@ -169,7 +169,7 @@ def test_a_prior_that_the_pairs_do_not_have(made: Any, tmp_path: Path) -> None:
     simulation.write(tmp_path)
     fitted(simulate(pairs=200, prior=0.3, seed=2), target_prior=0.8).save(tmp_path / "model")
     (warned,) = measures(tmp_path)["warnings"]
-    wanted = "the model is meant for a share of positives of 0.8, and these pairs imply 0."
+    wanted = "the model is meant for a share of positives of 0.8, but these pairs imply 0."
     assert warned.startswith(wanted)
     (warned,) = measures(folder, "--prior", 0.7)["warnings"]
     assert warned.startswith("the stated prior is 0.7 and the judgements imply 0.")

@@ -176,7 +176,7 @@ def test_an_accuracy_that_tells_nothing_is_said_to(tmp_path: Path) -> None:
     assert [told in warning for warning in summary["warnings"]].count(True) == 1
     files = [tmp_path / name for name in ("model", "items.csv", "held.csv")]
     # These pairs agree with the model about the larger class, and with nothing else.
-    unrelated = "the decisions may have nothing to do with the classes"
+    unrelated = "the decisions may be unrelated to the classes"
     assert any(unrelated in warning for warning in answer("evaluate", *files)["warnings"])
 
 

@@ -48,7 +48,7 @@ def evaluate(
     at_least: Annotated[
         float | None,
         option(
-            "Exit with 1 unless the accuracy's interval lies above this, also if the classes may "
+            "Exit with 1 unless the accuracy's interval lies above this; also if the classes may "
             "be exchanged."
         ),
     ] = None,

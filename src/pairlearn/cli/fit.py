@@ -56,13 +56,13 @@ def fit(
     model: Annotated[
         Literal["auto", "mlp-bn", "mlp", "linear"],
         option(
-            "mlp-bn and mlp have three hidden layers; auto is mlp-bn, or linear where few pairs "
-            "need no more and for texts, and for images resnet8, a small convolutional network."
+            "mlp-bn and mlp have three hidden layers; auto is mlp-bn, but linear for texts and "
+            "where few pairs need no more, and for images resnet8, a small convolutional network."
         ),
     ] = "auto",
     annotators: Annotated[
         Literal["auto", "learn", "ideal"],
-        option("Whether to learn how each of them answers; auto: where the pairs suggest it."),
+        option("Whether to learn how each annotator answers; auto: where the pairs suggest it."),
     ] = "auto",
     unjudged: Annotated[
         str, option("auto or ignore: whether to learn from items that no row is about.")
@@ -121,7 +121,7 @@ def fit(
 
     The accuracy that is printed needs no labels. A first model is fitted without the pairs
     of some items and measured on those (--holdout, about a fifth of the pairs). The model
-    that is saved is then fitted to all pairs. It is accuracy as the annotators see it.
+    that is saved is then fitted to all pairs. The range assumes calibrated annotators.
 
     An interrupted training continues when the same command is run again: its state is in the
     folder OUT.checkpoint until the model is saved. torchrun … -m pairlearn fit … trains one

@@ -77,7 +77,7 @@ def simulate(
     ] = None,
     noise: Annotated[float, option("σ: judgements are multiplied by N(1, σ²) and clipped.")] = 0.0,
     missing: Annotated[float, option("Share with only one of the two answers.")] = 0.0,
-    preference: Annotated[float, option("Share of which only the likelier item is named.")] = 0.0,
+    preference: Annotated[float, option("Share with only the likelier item named.")] = 0.0,
     repeated: Annotated[float, option("Share judged by a second annotator.")] = 0.0,
     also: Annotated[
         list[str] | None,

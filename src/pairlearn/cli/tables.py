@@ -135,8 +135,8 @@ def where(finding: Finding, text: str) -> str:
 
 
 LOST = (
-    "a smaller --share loses fewer; `pairlearn fit` learns from all pairs in the end, and measures "
-    "(--holdout) on some of them before"
+    "a smaller --share loses fewer; `pairlearn fit` measures on some of the pairs (--holdout) and "
+    "then learns from all"
 )
 
 

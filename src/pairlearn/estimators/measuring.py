@@ -46,8 +46,8 @@ TOO_FEW = (
     "other items, and give them to `pairlearn evaluate`"
 )
 NOTHING_SOFT = (
-    "an accuracy takes pairs with a similarity or a difference, and none has: judge some in that "
-    "way, and give them to `pairlearn evaluate`"
+    "an accuracy needs pairs with a similarity or a difference, and there are none: have some "
+    "judged in that way, and give them to `pairlearn evaluate`"
 )
 REMEMBERED = (
     "the model has learnt from these pairs: measured on those of items that fit held out, "
@@ -276,8 +276,8 @@ class HeldPairs:
             meant = classifier.prior
         if prior is None and meant is not None and not implied.low <= meant <= implied.high:
             doubts.append(
-                f"the model is meant for a share of positives of {float(meant):g}, and these pairs "
-                f"imply {implied}: where it is used, the accuracy is another"
+                f"the model is meant for a share of positives of {float(meant):g}, but these pairs "
+                f"imply {implied}: the accuracy where it is used will differ"
             )
         doubts += [finding.message for finding in findings(judged)]
         names = set() if judged.annotator is None else {*judged.annotator.tolist()}

@@ -61,10 +61,11 @@ UNEVEN = 0.6
 #: Least distance from chance that is believed, in standard errors: by chance, one in fifteen.
 CLEAR = 1.5
 AGAINST_MODEL = (
-    "the known classes contradict the model: it takes an item called negative for the more "
-    "positive one in {share:.0%} of the couples. Either the positive class (positive=, or "
-    "--positive) is the other one, or the model was fitted to differences with left and right "
-    "exchanged: these are above 0 where the right item is the more positive one"
+    "the known classes contradict the model: comparing a known positive with a known negative "
+    "item, it takes the negative one for the more positive in {share:.0%} of the cases. Either "
+    "the positive class (positive=, or --positive) is the other one, or the model was fitted to "
+    "differences with left and right exchanged: these are above 0 where the right item is the "
+    "more positive one"
 )
 
 

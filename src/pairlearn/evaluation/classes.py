@@ -37,7 +37,7 @@ from pairlearn.prior import class_priors
 INFORMED = "It holds if the annotators knew everything that the model uses, and are calibrated."
 AGREEMENT = (
     "This is not the accuracy: pairs show whether the model puts the same items together, and not "
-    "whether it names them rightly. Give statements about each class, or labels."
+    "whether it names them correctly. Give statements about each class, or labels."
 )
 
 

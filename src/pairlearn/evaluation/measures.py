@@ -48,8 +48,8 @@ FEW_PAIRS = 30
 SURE = 1e-6
 EITHER_WAY = (
     "the judgements do not tell which class is which: there are too few, or the decisions have "
-    "little to do with the classes. Intervals hold both answers; more pairs, drawn at random, may "
-    "tell"
+    "little to do with the classes. Intervals contain both answers; more pairs, drawn at random, "
+    "may decide"
 )
 #: What the bracket of both readings needs: calibrated annotators.
 CONDITION = (
@@ -58,7 +58,7 @@ CONDITION = (
 THRESHOLDS = {
     None: "Positive is the better decision above a probability of {:.2f} if the annotators knew "
     "everything that the model uses, and above {:.2f} if their mistakes are unrelated to the "
-    "model's; labelled items tell which.",
+    "model's; labelled items show which.",
     "informed": "Positive is the better decision above a probability of {:.2f}, by the labelled "
     "items; above {:.2f} if the annotators' mistakes were unrelated to the model's.",
     "independent": "Positive is the better decision above a probability of {1:.2f}, by the "
@@ -329,7 +329,7 @@ class Evaluation:
             text.append(
                 f"Positives are rare ({self.prior.value:.3f} of the items). The model finds "
                 f"{found.low:.3f} to {found.high:.3f} of them, {right.low:.3f} to {right.high:.3f} "
-                f"of those that it calls positive are so, and its ROC AUC is {area.low:.3f} to "
+                f"of those that it calls positive are right, and its ROC AUC is {area.low:.3f} to "
                 f"{area.high:.3f}."
             )
         if (rare or self.expected_cost is not None) and not math.isnan(self.thresholds[1]):
@@ -526,14 +526,14 @@ def unclear_decisions(pairs: JudgedPairs, solutions: Sequence[Decisions]) -> str
     influence = solutions[0].influences(rates) @ [1, -1]
     if abs(gap) < pairs.quantile * math.sqrt(float(pairs.dependence.variance(influence))):
         return (
-            f"true and false positive rate differ by {gap:.3f} only, which can be chance: "
-            "the decisions may have nothing to do with the classes. More pairs may tell"
+            f"true and false positive rates differ by only {gap:.3f}, which can be chance: "
+            "the decisions may be unrelated to the classes. More pairs may decide"
         )
     if gap < 0:
         return (
             "the judgements contradict the decisions: an item called positive is more often a "
-            "negative one. Either these judgements have left and right exchanged, or the decisions "
-            "the classes"
+            "negative one. Either left and right are exchanged in these judgements, or the classes "
+            "in the decisions"
         )
     return None
 

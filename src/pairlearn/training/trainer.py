@@ -161,8 +161,8 @@ def bind_risk(risk: Risk, rows: Judgements) -> tuple[Risk, Judgements]:
     others = [name for name in rows.kinds() if name not in risk.kinds]
     if others:
         raise ValueError(
-            f"risk {str(risk)!r} reads {' and '.join(risk.kinds)}, and the table has "
-            f"{' and '.join(others)} too: leave those rows out, or use risk='likelihood', which "
+            f"risk {str(risk)!r} reads {' and '.join(risk.kinds)}, and the table also "
+            f"has {' and '.join(others)}: leave those rows out, or use risk='likelihood', which "
             "reads every kind"
         )
     prior: Any = risk.prior if risk.needs_prior else np.nan
