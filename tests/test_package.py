@@ -71,6 +71,18 @@ def test_no_two_modules_have_one_name() -> None:
     assert not twice
 
 
+def test_no_two_classes_have_one_name() -> None:
+    files = [path.read_text(encoding="utf-8") for path in SOURCE.rglob("*.py")]
+    names = [
+        node.name
+        for text in files
+        for node in ast.parse(text).body
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    ]
+    assert len(names) > 100
+    assert not sorted({name for name in names if names.count(name) > 1})
+
+
 def imported(path: Path) -> set[str]:
     """The top-level packages that a file imports."""
     nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))

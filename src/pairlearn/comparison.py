@@ -28,7 +28,7 @@ __all__ = ["Comparison", "MethodResult", "compare", "default_candidates"]
 MODELS = ("linear", "mlp-bn", "boosting")
 #: Held-out judgements below which the intervals are rough: at an accuracy of 0.9 the standard error
 #: of 100 independent answers is 0.03, more than models usually differ by.
-FEW = 100
+FEW_TESTED = 100
 
 
 def default_candidates(
@@ -223,7 +223,7 @@ def compare(
         evaluation = evaluate(best[:, 0], best[:, 1], judged.labels(), **options)
         share, sentences = evaluation.prior.value, evaluation.sentences()
     rough = f"only {len(judged):,} judgements tested models: the intervals are rough"
-    warnings = (rough,) * (len(judged) < FEW)
+    warnings = (rough,) * (len(judged) < FEW_TESTED)
     counts = len(rows), len(judged), folds
     return Comparison(ranking, (*sentences,), *counts, share, confidence, warnings, (*estimators,))
 

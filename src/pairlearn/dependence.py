@@ -26,7 +26,8 @@ Codes = NDArray[np.intp]
 
 #: Correlation of the ends that may bias an accuracy: 0.24 did by 0.025, and 0.86 by 0.33.
 ALIKE = 0.15
-#: Standard errors that are clear: chance exceeds them in one of 160 tables of 100 columns.
+#: Standard errors of a clear effect: chance alone exceeds them in 1 of 30,000 tables, and in one of
+#: 160 with 100 columns. Small tables have heavier tails; the test of honest tables measures those.
 CLEAR = 4.0
 
 

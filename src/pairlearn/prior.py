@@ -22,7 +22,9 @@ import numpy as np
 from pairlearn.columns import Floats, as_floats, as_weights, check_confidence
 from pairlearn.dependence import Dependence
 
-__all__ = ["PriorEstimate", "class_priors", "estimate_prior"]
+__all__ = ["Majority", "PriorEstimate", "class_priors", "estimate_prior"]
+
+Majority = Literal["positive", "negative"]
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,7 @@ class PriorEstimate:
 
 def estimate_prior(
     similarity: Any,
-    majority: Literal["positive", "negative"] = "positive",
+    majority: Majority = "positive",
     *,
     interval: Literal["normal", "mcdiarmid"] = "normal",
     confidence: float = 0.95,

@@ -20,8 +20,8 @@ from pairlearn.cli.command import (
     Command,
     CommandError,
     Output,
-    as_text,
     counted,
+    json_text,
     new_app,
 )
 from pairlearn.cli.options import (
@@ -362,7 +362,7 @@ def table(
     if out is None:
         return Output(rows, [text])
     with replacing(out) as part:
-        part.write_text(f"{as_text(rows) if as_json else text}\n", encoding="utf-8")
+        part.write_text(f"{json_text(rows) if as_json else text}\n", encoding="utf-8")
     return None
 
 

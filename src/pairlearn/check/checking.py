@@ -12,9 +12,10 @@ from pairlearn.annotators import SENTENCES
 from pairlearn.check.checks import CHECKS
 from pairlearn.check.people import UNRELIABLE, AnnotatorCheck
 from pairlearn.check.summary import SEVERITIES, CheckReport, Summary
-from pairlearn.check.view import Majority, TableView
+from pairlearn.check.view import TableView
 from pairlearn.columns import check_share
 from pairlearn.judgements import Judgements
+from pairlearn.prior import Majority
 
 #: Reasons why the implied share of positives may be wrong, and the findings that show them.
 CAVEATS = {

@@ -13,12 +13,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pairlearn.check.view import CLEAR, LARGE, LEAST, TableView, clear, distances
+from pairlearn.check.view import LARGE, TableView, clear, distances
 from pairlearn.columns import Floats, Indices, similar_id
-from pairlearn.dependence import Dependence
+from pairlearn.dependence import CLEAR, Dependence
 from pairlearn.finding import Finding, Severity
 from pairlearn.io.cells import list_names
 from pairlearn.judgements import kinds
+from pairlearn.judgements.answer_scale import LEAST_ANSWERS
 from pairlearn.judgements.identification import needs_priors, not_told_apart
 from pairlearn.labels import PairLabels
 
@@ -226,7 +227,7 @@ class UpsideDown(Check):
         rows = view.has_s & view.has_c & ~view.self_pairs & (view.names == name)
         s, c = view.s[rows], np.abs(view.c[rows])
         large = c >= LARGE
-        if large.sum() < LEAST:
+        if large.sum() < LEAST_ANSWERS:
             return False
         products = (s - s.mean()) * (c - c.mean())
         as_is, turned = (
@@ -240,7 +241,7 @@ class UpsideDown(Check):
         """Whether s falls with the product of deviations: s − ½ = (2r − 1)(2r' − 1)/2."""
         rows, left, right = view.compared
         judged = view.has_s[rows]
-        if judged.sum() < LEAST:
+        if judged.sum() < LEAST_ANSWERS:
             return False
         x = np.stack([left, right])[:, judged]
         z, z_prime = (x - x.mean((0, 1))) / (x.std((0, 1)) + 1e-12)
@@ -259,7 +260,7 @@ class Comparisons(Check):
 
     def look(self, view: TableView) -> Iterator[Finding]:
         rows = view.has_c & ~view.self_pairs
-        if rows.sum() < LEAST:
+        if rows.sum() < LEAST_ANSWERS:
             return
         c, weight = np.abs(view.c[rows]), view.weight[rows] / view.weight[rows].sum()
         mean = float(weight @ c)
@@ -309,7 +310,7 @@ class ZeroDifference(Check):
     def look(self, view: TableView) -> Iterator[Finding]:
         below = view.infeasible.below
         zero = below[view.c[below] == 0]
-        if len(zero) > max(len(view.infeasible.rows) / 2, LEAST - 1):
+        if len(zero) > max(len(view.infeasible.rows) / 2, LEAST_ANSWERS - 1):
             yield self.found(zero)
 
 
@@ -444,7 +445,7 @@ class FewPairs(Check):
     def look(self, view: TableView) -> Iterator[Finding]:
         soft = ~(np.isnan(view.stated_s) & np.isnan(view.stated_c))
         pairs = len(np.unique(view.pair[soft] if soft.any() else view.pair))
-        if pairs and (held_out := round(pairs / 5)) < LEAST:
+        if pairs and (held_out := round(pairs / 5)) < LEAST_ANSWERS:
             yield self.found(pairs=pairs, held_out=held_out)
 
 
@@ -546,5 +547,5 @@ class OrderedPairs(Check):
     def look(self, view: TableView) -> Iterator[Finding]:
         rows = view.has_c & ~view.self_pairs
         c = view.c[rows]
-        if len(c) >= LEAST and clear(c, view.ends[rows]):
+        if len(c) >= LEAST_ANSWERS and clear(c, view.ends[rows]):
             yield self.found(side="right" if c.mean() > 0 else "left", mean=float(c.mean()))

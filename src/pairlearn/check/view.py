@@ -5,29 +5,22 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.annotators import Annotators, findings
 from pairlearn.columns import Floats, Indices, Mask, find_rows
-from pairlearn.dependence import Dependence, correlated_ends
+from pairlearn.dependence import CLEAR, Dependence, correlated_ends
 from pairlearn.finding import Finding
 from pairlearn.io import ItemTable
 from pairlearn.judgements import Judgements
-from pairlearn.judgements.answer_scale import AnswerScale, scale_of
+from pairlearn.judgements.answer_scale import LEAST_ANSWERS, AnswerScale, scale_of
 from pairlearn.judgements.scales import Scale, find_scale
 from pairlearn.labels import TOLERANCE, PairLabels
-from pairlearn.prior import PriorEstimate, estimate_prior
+from pairlearn.prior import Majority, PriorEstimate, estimate_prior
 
-Majority = Literal["positive", "negative"]
-
-#: Answers below which nothing is concluded; `fit` warns of as few pairs to measure with.
-LEAST = 10
-#: Standard errors of a clear effect: chance alone exceeds them in 1 of 30,000 tables. Small tables
-#: have heavier tails; the test of honest tables measures what is left.
-CLEAR = 4.0
 #: Differences that nearly determine the similarity: s lies in [(1 − c²)/2, 1 − |c|], a strip of
 #: width (1 − |c|)²/2, at most 0.08 here.
 LARGE = 0.6
@@ -35,7 +28,7 @@ LARGE = 0.6
 MOST_ROWS = 20_000
 
 
-class Infeasible(NamedTuple):
+class InfeasibleRows(NamedTuple):
     """Judgements that no posteriors produce: their rows, by side of the region, and distances."""
 
     rows: Indices = np.empty(0, np.int64)
@@ -216,11 +209,11 @@ class TableView:
         return PairLabels(self.s[rows], self.c[rows], noisy=True)
 
     @cached_property
-    def infeasible(self) -> Infeasible:
+    def infeasible(self) -> InfeasibleRows:
         """Rows with both judgements that no posteriors produce, even if rounded."""
         both = np.flatnonzero(self.has_s & self.has_c)
         if not len(both):
-            return Infeasible()
+            return InfeasibleRows()
         labels = PairLabels(self.s[both], self.c[both], noisy=True)
         outside = ~labels.feasible()
         for name, scale in self.answer_scales.items():
@@ -228,7 +221,7 @@ class TableView:
             outside[mine] = ~scale.admits(self.s[both[mine]], self.c[both[mine]])
         wrong, rows = labels[outside], both[outside]
         over = wrong.similarity > 1 - np.abs(wrong.difference) + TOLERANCE
-        return Infeasible(rows, rows[over], rows[~over], distances(wrong))
+        return InfeasibleRows(rows, rows[over], rows[~over], distances(wrong))
 
     # ---- pairs and items ----------------------------------------------------------------------
 
@@ -262,7 +255,7 @@ class TableView:
         """Rows spread evenly over the table, and the features of both items of each."""
         rows = np.flatnonzero(~self.self_pairs)
         rows = rows[np.linspace(0, len(rows) - 1, min(len(rows), MOST_ROWS)).astype(int)]
-        if self.features is None or len(rows) < LEAST:
+        if self.features is None or len(rows) < LEAST_ANSWERS:
             return rows[:0], np.empty((0, 0)), np.empty((0, 0))
         left, right = (np.asarray(self.features[k], np.float64) for k in self.ends[rows].T)
         return rows, left, right
@@ -329,7 +322,7 @@ class TableView:
         return self._prior(math.erf(CLEAR / math.sqrt(2)))
 
     def _prior(self, confidence: float) -> PriorEstimate | None:
-        if self.comparable.sum() < LEAST:
+        if self.comparable.sum() < LEAST_ANSWERS:
             return None
         s, weight, ends = (v[self.comparable] for v in (self.s, self.weight, self.ends))
         majority = self.known_majority or "negative"

@@ -20,6 +20,8 @@ from pairlearn.progress import hidden_bars
 
 #: Exit codes: that of typer for a wrong usage, and that of shells for Ctrl-C.
 REFUSED, INTERRUPTED = 2, 130
+#: Errors, annotators, items of a class, or confusions that a text names: the rest is in --json.
+SHOWN = 3
 
 
 class CommandError(Exception):
@@ -67,7 +69,7 @@ class Output:
         texts = list(dict.fromkeys([*(self.warnings or ()), *warned]))
         if as_json:
             more = {} if self.warnings is None else {"warnings": texts}
-            typer.echo(as_text(self.data | more if more else self.data))
+            typer.echo(json_text(self.data | more if more else self.data))
         elif quiet:
             typer.echo(self.short, nl=bool(self.short))
             _warn(self.urgent)
@@ -76,7 +78,7 @@ class Output:
             _warn(texts)
 
 
-def as_text(data: Any) -> str:
+def json_text(data: Any) -> str:
     """JSON of plain values, dataclasses and arrays; NaN becomes null."""
     import msgspec
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pairlearn.evaluation import Evaluation
 
 app = new_app()
-HeldOut = Annotated[Path, argument("Judged pairs that were held out: .csv or .parquet.")]
+HeldOutPairs = Annotated[Path, argument("Judged pairs that were held out: .csv or .parquet.")]
 TITLES = {"f1": "F1", "prior": "share of positives", "roc auc": "ROC AUC"}
 
 
@@ -27,7 +27,7 @@ TITLES = {"f1": "F1", "prior": "share of positives", "roc auc": "ROC AUC"}
 def evaluate(
     model: opt.Model,
     items: opt.Items,
-    pairs: HeldOut,
+    pairs: HeldOutPairs,
     *,
     ids: opt.Ids = None,
     threshold: opt.Threshold = 0.5,
@@ -224,7 +224,7 @@ def _measures(evaluation: Evaluation) -> Any:
 def report(
     model: opt.Model,
     items: opt.Items,
-    pairs: HeldOut,
+    pairs: HeldOutPairs,
     out: Annotated[Path, argument("The page to write: .html.")],
     *,
     ids: opt.Ids = None,

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pairlearn.cli import options as opt
 from pairlearn.cli.command import (
     INTERRUPTED,
+    SHOWN,
     Command,
     CommandError,
     Output,
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
     from pairlearn.io import ItemTable
 
 app = new_app()
-#: Errors that are named, annotators, and items of each class.
-SHOWN = 3
 #: Findings that some known classes, or shares of groups, settle.
 SETTLED_BY_LABELS = {
     "majority-unclear", "needs-majority", "needs-prior", "one-value",
@@ -148,7 +147,7 @@ def fit(
     check_share("--holdout", holdout, ends="[)")
     check_positive(positive, labelled)
     from pairlearn.estimators import PairClassifier
-    from pairlearn.estimators.measuring import FitCheckpoints, Measured, fit_and_measure
+    from pairlearn.estimators.measuring import FitCheckpoints, HeldAccuracy, fit_and_measure
     from pairlearn.estimators.parameters import check_parameters
     from pairlearn.io.item_files import digest
     from pairlearn.training.devices import local_device
@@ -181,7 +180,7 @@ def fit(
             )
     if not ranks.first:
         return None
-    accuracy = measured.to_dict() if isinstance(measured, Measured) else None
+    accuracy = measured.to_dict() if isinstance(measured, HeldAccuracy) else None
     summary = {
         "model": str(out),
         **_summary(classifier, data),
@@ -199,7 +198,7 @@ def fit(
     classifier.fitted_ = replace(classifier.fitted_, trained_on=source_files)
     classifier.save(out, overwrite=force)
     checkpoints.remove()
-    doubt = measured.doubt if isinstance(measured, Measured) else None
+    doubt = measured.doubt if isinstance(measured, HeldAccuracy) else None
     notes = [*data.items.notes, *data.notes, *filter(None, [doubt])]
     return Output(summary, _lines(summary, target_prior, data.items.encoder), warnings=notes)
 

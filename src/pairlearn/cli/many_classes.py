@@ -6,10 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pairlearn.cli.command import Output
-
-#: Confusions that are named, the most frequent ones.
-SHOWN = 3
+from pairlearn.cli.command import SHOWN, Output
 
 if TYPE_CHECKING:
     from pairlearn.estimators import PairClassifier

@@ -10,7 +10,6 @@ from sklearn.utils import check_random_state
 
 from pairlearn.estimators.fit_input import Table, names_judgements, read_table, with_groups
 from pairlearn.estimators.learning import learn
-from pairlearn.estimators.orientation import Majority
 from pairlearn.estimators.parameters import (
     CONSTRAINTS,
     TrainingOptions,
@@ -18,6 +17,7 @@ from pairlearn.estimators.parameters import (
     split_callbacks,
 )
 from pairlearn.estimators.prediction import PairPredictor
+from pairlearn.prior import Majority
 from pairlearn.progress import Progress, training_bar
 from pairlearn.risks import Risk
 from pairlearn.training import Checkpoint

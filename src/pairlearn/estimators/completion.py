@@ -28,11 +28,12 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
 from pairlearn.columns import Floats, Indices
-from pairlearn.estimators.orientation import Majority, prior_from_similarities, solve_shift
+from pairlearn.estimators.orientation import prior_from_similarities, solve_shift
 from pairlearn.judgements import Judgements
 from pairlearn.judgements.identification import needs_priors
 from pairlearn.judgements.kinds import kind
 from pairlearn.judgements.kinds.statement import TINY, divergence
+from pairlearn.prior import Majority
 from pairlearn.randomness import permutation, stream
 
 #: Rounds without a smaller divergence before completion ends: one can be chance.

@@ -31,7 +31,7 @@ def is_frame(x: Any) -> bool:
     return hasattr(x, "columns") and (hasattr(x, "iloc") or hasattr(x, "__arrow_c_stream__"))
 
 
-def in_order(values: Any, *names: str) -> Any:
+def columns_in_order(values: Any, *names: str) -> Any:
     """A data frame of just these columns in this order; anything else as it is."""
     named = is_frame(values) and {*names} == {*(_names_of(values) or ())}
     return _columns_of(values, [*names]) if named else values

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -18,8 +17,8 @@ from pairlearn.columns import (
 )
 from pairlearn.estimators.prediction import PairPredictor
 from pairlearn.io import ItemTable, TableError, iter_items, open_rows
+from pairlearn.io.pairs import PathLike
 
-PathLike = str | os.PathLike[str]
 #: Features predicted at a time: 4 MiB.
 NUMBERS = 1 << 20
 
@@ -73,7 +72,7 @@ def predict_file(
     counts, notes = np.zeros(len(classes), np.int64), tuple[str, ...]()
     with open_rows(out, ["id", "label", *names]) as rows:
         for batch in batches:
-            z = log_odds(classifier, batch, items)
+            z = item_log_odds(classifier, batch, items)
             chosen = z.argmax(1) if several else (z > cut).astype(np.intp)
             p = dict(zip(names, expit(z).reshape(len(z), -1).T, strict=True))
             rows.write({"id": batch.ids, "label": classes[chosen], **p})
@@ -83,7 +82,7 @@ def predict_file(
     return Predicted(rows.count, tuple(counts.tolist()), notes)
 
 
-def log_odds(classifier: PairPredictor, items: ItemTable, source: PathLike) -> Floats:
+def item_log_odds(classifier: PairPredictor, items: ItemTable, source: PathLike) -> Floats:
     """Log-odds of items from a file that was read with the columns of the classifier.
 
     Raises TableError if the number of features is not that of training, or the model overflows.

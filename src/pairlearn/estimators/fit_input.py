@@ -22,7 +22,7 @@ from pairlearn.columns import (
     two_classes,
     whole_number,
 )
-from pairlearn.estimators.features import FeatureStep, in_order, is_frame
+from pairlearn.estimators.features import FeatureStep, columns_in_order, is_frame
 from pairlearn.estimators.instances import (
     CHUNK,
     as_array,
@@ -30,10 +30,10 @@ from pairlearn.estimators.instances import (
     checked_numbers,
     feature_scale,
     fingerprints,
+    instances_of_pairs,
     is_item_table,
     look_up,
     read_instances,
-    read_pairs,
     standardise,
 )
 from pairlearn.estimators.splits import hold_out_positions, keep_whole
@@ -229,12 +229,12 @@ def read_table(
     if names_judgements(labels):
         options: Any = {f"{name}_scale": scale for name, scale in scales.items()}
         labels = io.read_pairs(labels, **options)
-    pairs = in_order(as_array("pairs", pairs), "left", "right")
-    labels = in_order(labels, "similarity", "difference")
+    pairs = columns_in_order(as_array("pairs", pairs), "left", "right")
+    labels = columns_in_order(labels, "similarity", "difference")
     if isinstance(labels, (list, tuple)) and labels and hasattr(labels[0], "concatenate"):
         labels = labels[0].concatenate(labels)  # scikit-learn takes rows one by one
     if not isinstance(labels, Judgements):
-        features, ends, ids = read_pairs(pairs, preprocessor, step)
+        features, ends, ids = instances_of_pairs(pairs, preprocessor, step)
         statements = _read_statements(labels, ends, **beside)
     elif given := [name for name, values in beside.items() if values is not None]:
         raise ValueError(
@@ -252,7 +252,7 @@ def read_table(
                 f"labelled instances have shape {instances.shape[1:]} each, and those of the "
                 f"pairs {features.shape[1:]}"
             )
-        x, y = labelled[0], read_classes(labelled[1], len(instances))
+        x, y = labelled[0], checked_classes(labelled[1], len(instances))
     named = resolve_classes(classes, statements.about, y, positive)
     if y is None and named is None and positive is not None:
         raise ValueError("positive is a class of labelled, which is not given")
@@ -321,7 +321,7 @@ def _locate(
         if len(single) != len(rows):
             raise ValueError(f"labels has {len(single)} rows and pairs has {len(rows)}")
         rows[single[:, 1], 1:] = rows[single[:, 1], :1]
-        features, ends, ids = read_pairs(rows, preprocessor, step)
+        features, ends, ids = instances_of_pairs(rows, preprocessor, step)
         ends[single] = -1
         return features, replace(statements, ends=ends, ids=ids), ids
     features = read_instances("pairs", pairs, None, step)
@@ -399,7 +399,7 @@ def _read_statements(
     return Judgements.from_columns(ends, columns, weight, annotator, about=about)
 
 
-def read_classes(y: Any, n: int) -> NDArray[Any]:
+def checked_classes(y: Any, n: int) -> NDArray[Any]:
     """The classes of labelled instances."""
     array = np.asarray(y)
     if array.shape != (n,):

@@ -36,7 +36,7 @@ LARGEST = float(np.finfo(np.float32).max)
 CHUNK = 1 << 22  # numbers at a time, so that no second copy of a large table is made
 
 
-def read_pairs(
+def instances_of_pairs(
     pairs: Any, preprocessor: Any, step: FeatureStep
 ) -> tuple[NDArray[Any], Indices, NDArray[Any] | None]:
     """Instances (N, ...) of pairs, the rows (n, 2) of both ends among them, and their ids.

@@ -50,6 +50,7 @@ from pairlearn.estimators.parameters import (
 from pairlearn.estimators.splits import held_out_rows
 from pairlearn.finding import Finding
 from pairlearn.judgements import Judgements
+from pairlearn.judgements.answer_scale import LEAST_ANSWERS
 from pairlearn.judgements.kinds.statement import TINY
 from pairlearn.training import Checkpoint
 from pairlearn.training.learner import Recipe
@@ -62,7 +63,7 @@ if TYPE_CHECKING:
 #: Rows from which on the network is trained: with 300 pairs it was at most 0.003 behind the linear
 #: model on six data sets, and up to 0.16 ahead. `bench/speed/worth.py` measures the rule on four,
 #: also with annotators who know more than the features.
-FEW = 400
+FEW_ROWS = 400
 #: Share of the answers that a linear score must rank: less than 0.005 is left to gain then. With
 #: 0.99, `worth.py` loses 0.016 on two moons with 100 pairs and 0.011 on digits with 200.
 RANKED = 0.995
@@ -74,8 +75,6 @@ SHARE = 0.2
 SCORER = "mlp-small"
 #: Folds that annotators are learnt with: four trainings with the last one.
 SCORER_FOLDS = 3
-#: Differences from which on a model is chosen.
-FEW_ANSWERS = 10
 #: Share of hard answers that the trial holds out, as `fit_and_measure` does.
 TRIAL_SHARE = 0.2
 #: Share of the epochs before which the trial does not stop: few rows would choose by chance.
@@ -245,7 +244,7 @@ def choose_model(settings: PairClassifier, features: Any, rows: Judgements) -> s
     by_hand = (settings.epochs, options.learning_rate, options.batch_size)
     judged = rows[rows.has("difference") & (rows.weight > 0)]
     several = rows.classes is not None
-    if several or by_hand != ("auto",) * 3 or len(rows) >= FEW or len(judged) < FEW_ANSWERS:
+    if several or by_hand != ("auto",) * 3 or len(rows) >= FEW_ROWS or len(judged) < LEAST_ANSWERS:
         return NETWORK
     left, right = (features[end].reshape(len(judged), -1) for end in judged.ends.T)
     agreement = linear_agreement(np.asarray(right - left, np.float64), judged.v, judged.weight)

@@ -19,7 +19,7 @@ from sklearn.base import clone
 from pairlearn.annotators import findings
 from pairlearn.annotators.findings import NAMED
 from pairlearn.columns import Floats, Indices
-from pairlearn.estimators.files import log_odds
+from pairlearn.estimators.files import item_log_odds
 from pairlearn.estimators.fit_input import HeldOut, Table
 from pairlearn.estimators.instances import check_labelled, doubt_of_seen, places_of
 from pairlearn.estimators.learning import log_odds_of_rows
@@ -73,7 +73,7 @@ class FitCheckpoints:
 
 
 @dataclass(frozen=True)
-class Measured:
+class HeldAccuracy:
     """An accuracy on so many ``pairs`` of items that were ``held`` out, by ``answers`` that count.
 
     ``sentences`` say it in words, and ``doubt`` is a warning about the decisions.
@@ -106,7 +106,7 @@ def fit_and_measure(
     holdout: float = 0.2,
     seed: int = 0,
     prior: float | None = None,
-) -> Measured | str | None:
+) -> HeldAccuracy | str | None:
     """Measure the accuracy on held-out pairs, then fit to all pairs.
 
     ``holdout`` is about the share of the pairs to measure with, and ``prior`` the stated class
@@ -116,18 +116,18 @@ def fit_and_measure(
     Annotators are learnt with log-odds by models that did not see a pair. The first model gives
     those of the pairs that it was fitted without, and its folds those of the others.
     """
-    measured: Measured | str | None = NOTHING_SOFT if holdout else None
+    measured: HeldAccuracy | str | None = NOTHING_SOFT if holdout else None
     first = clone(classifier)
     if holdout and table.judged.soft.any():
         held = table.hold_out(holdout, seed)
         with training_bar("1/2 to measure") as progress, warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the final fit repeats them
             measured = _measure(first, table, held, prior, progress, checkpoints.measure)
-    if isinstance(measured, Measured):
+    if isinstance(measured, HeldAccuracy):
         table = replace(table, log_odds=_unseen_log_odds(first, table, measured.held))
     with training_bar("2/2 to save" if holdout else "to save") as progress:
         classifier.fit_table(table, progress, checkpoints.fit)
-    if isinstance(measured, Measured):
+    if isinstance(measured, HeldAccuracy):
         items = np.unique(measured.held.judged.ends)
         classifier.fitted_ = replace(
             classifier.fitted_,
@@ -144,7 +144,7 @@ def _measure(
     prior: float | None,
     progress: Progress | None,
     checkpoint: Checkpoint,
-) -> Measured | str:
+) -> HeldAccuracy | str:
     """Fit a classifier without the held-out items, and measure its accuracy on their pairs."""
     soft = held.judged[held.judged.soft]
     if held.rest.statements.kinds() != table.statements.kinds() or len(soft) < 2:
@@ -164,7 +164,7 @@ def _measure(
         doubt = scored.doubt(prior)
     except ValueError as error:
         return str(error)
-    return Measured(*found, count_pairs(scored.ends), len(scored.ends), held, doubt)
+    return HeldAccuracy(*found, count_pairs(scored.ends), len(scored.ends), held, doubt)
 
 
 def _unseen_log_odds(first: PairClassifier, table: Table, held: HeldOut) -> Floats | None:
@@ -239,7 +239,7 @@ class HeldPairs:
         def log_odds_of(needed: Indices) -> Floats:
             if remembered:
                 return np.asarray(fitted.held_log_odds[places[needed]])
-            return log_odds(classifier, items[needed], files[0])
+            return item_log_odds(classifier, items[needed], files[0])
 
         judged = table[table.soft]
         if len(judged) < 2:
@@ -292,5 +292,5 @@ class HeldPairs:
         check_labelled(new)
         known = known[new]
         places = known.ends[:, 0]
-        z = log_odds(classifier, self.items[places], file)
+        z = item_log_odds(classifier, self.items[places], file)
         return LabelledItems(z, known.u, known.weight, places, self.remembered)

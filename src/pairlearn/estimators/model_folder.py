@@ -44,7 +44,7 @@ class RiskOf(Section):
     loss: str = "logistic"
 
 
-class Training(Section):
+class TrainingSection(Section):
     """How the network was trained."""
 
     batch_size: int | str
@@ -70,11 +70,11 @@ class Parameters(Section):
     epochs: int | str
     random_state: int | None
     verbose: int
-    training: Training
+    training: TrainingSection
     classes: int | list[bool | int | float | str] | None = None
 
 
-class Column(Section):
+class ColumnSection(Section):
     """What an encoder has learnt about a column."""
 
     name: str
@@ -92,7 +92,7 @@ class Instances(Section):
     flat: bool
     classes: list[bool | int | float | str]
     names: list[str] | None
-    columns: list[Column] | None
+    columns: list[ColumnSection] | None
 
 
 class Network(Section):
@@ -106,7 +106,7 @@ class Network(Section):
     own: str = ""
 
 
-class Output(Section):
+class OutputSection(Section):
     """From the network's outputs to log-odds, and their mean probability."""
 
     sign: Literal[-1, 1]
@@ -139,7 +139,7 @@ class Model(Section):
     parameters: Parameters
     instances: Instances
     network: Network
-    output: Output
+    output: OutputSection
     annotators: list[Person]
     scales: dict[str, tuple[float, float]]
     model: str
@@ -167,6 +167,7 @@ def save_model(fitted: Fitted, path: str | Path, *, overwrite: bool = False) -> 
             )
         tensors[f"network.{place}"] = tensor
     columns, features = fitted.encoder, fitted.feature_names_in
+    known = None if columns is None else [_section(ColumnSection, c) for c in columns.columns]
     given = fitted.parameters["model"]
     parameters = {**fitted.parameters, "model": given if isinstance(given, str) else "auto"}
     model = Model(
@@ -176,10 +177,10 @@ def save_model(fitted: Fitted, path: str | Path, *, overwrite: bool = False) -> 
             flat=fitted.flat,
             classes=fitted.classes.tolist(),
             names=None if features is None else features.tolist(),
-            columns=None if columns is None else [_section(Column, c) for c in columns.columns],
+            columns=known,
         ),
         network=_describe(fitted.module),
-        output=_section(Output, fitted),
+        output=_section(OutputSection, fitted),
         annotators=[_section(Person, person) for person in fitted.annotators.people],
         scales={name: (scale.low, scale.high) for name, scale in fitted.scales.items()},
         model=fitted.model if isinstance(fitted.model, str) else "own",
@@ -224,7 +225,7 @@ def _fitted(model: Model, tensors: dict[str, Tensor], module: nn.Module | None) 
     for name in tensors:
         raise ValueError(f"tensor {name!r:.80} belongs to nothing")
     columns = known.columns and tuple(
-        encoder.Column(**_fields(one) | {"words": (*one.words,), "weights": (*one.weights,)})
+        encoder.ItemColumn(**_fields(one) | {"words": (*one.words,), "weights": (*one.weights,)})
         for one in known.columns
     )
     count = 2 if output.order is None else len(output.order)

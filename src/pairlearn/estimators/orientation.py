@@ -41,7 +41,7 @@ from pairlearn.evaluation.ranking import linear_scores, reversed_share
 from pairlearn.judgements import Judgements
 from pairlearn.judgements.identification import needs_priors, not_told_apart
 from pairlearn.judgements.kinds import kind
-from pairlearn.prior import class_priors, estimate_prior
+from pairlearn.prior import Majority, class_priors, estimate_prior
 from pairlearn.randomness import permutation, stream
 from pairlearn.risks import ClassRisk, Risk
 
@@ -49,7 +49,6 @@ if TYPE_CHECKING:
     from pairlearn.estimators.classifier import PairClassifier
     from pairlearn.evaluation import LabelledItems
 
-Majority = Literal["positive", "negative"]
 Need = Literal["nothing", "majority", "prior"]
 #: Rows for guidance: more do not change which class is larger.
 ROWS = 4096
@@ -59,7 +58,7 @@ FOLDS = 10
 #: (`bench/results/mirrored.py`).
 UNEVEN = 0.6
 #: Least distance from chance that is believed, in standard errors: by chance, one in fifteen.
-CLEAR = 1.5
+BELIEVED = 1.5
 AGAINST_MODEL = (
     "the known classes contradict the model: comparing a known positive with a known negative "
     "item, it takes the negative one for the more positive in {share:.0%} of the cases. Either "
@@ -268,7 +267,7 @@ def guiding_prior(features: Any, rows: Judgements, seed: int) -> float | None:
 def larger_class(features: Any, rows: Judgements, seed: int = 0) -> Majority | None:
     """The larger class by differences and similarities together; None if unclear."""
     apart, side = _separation(features, rows, seed)
-    if min(apart, abs(side)) < CLEAR:
+    if min(apart, abs(side)) < BELIEVED:
         return None
     return "positive" if side > 0 else "negative"
 

@@ -38,7 +38,7 @@ PATIENCE = 20
 
 
 AUTO = StrOptions({"auto"})
-SHARE = Interval(Real, 0, 1, closed="neither")
+BETWEEN_0_AND_1 = Interval(Real, 0, 1, closed="neither")
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -85,7 +85,7 @@ class TrainingOptions(BaseEstimator):  # type: ignore[misc]
         "learning_rate": [AUTO, Interval(Real, 0, None, closed="neither")],
         "schedule": [StrOptions({"auto", "cosine", "constant"})],
         "weight_decay": [Interval(Real, 0, None, closed="left")],
-        "labelled_weight": [AUTO, SHARE],
+        "labelled_weight": [AUTO, BETWEEN_0_AND_1],
         "device": [str],
         "precision": [StrOptions({"auto", *get_args(Precision)})],
     }
@@ -94,10 +94,10 @@ class TrainingOptions(BaseEstimator):  # type: ignore[misc]
 #: Constraints on the parameters, as scikit-learn declares them.
 CONSTRAINTS: dict[str, Any] = {
     "risk": [str, Risk],
-    "prior": [StrOptions({"estimate"}), SHARE, "array-like", Mapping],
+    "prior": [StrOptions({"estimate"}), BETWEEN_0_AND_1, "array-like", Mapping],
     "majority": [StrOptions({"positive", "negative"}), None],
-    "target_prior": [SHARE, None],
-    "annotator_prior": [SHARE, None],
+    "target_prior": [BETWEEN_0_AND_1, None],
+    "annotator_prior": [BETWEEN_0_AND_1, None],
     "annotators": [StrOptions({"auto", "learn", "ideal"})],
     "unjudged": [StrOptions({"auto", "ignore"})],
     "classes": ["array-like", Interval(Integral, 2, None, closed="left"), None],

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import NormalDist
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,12 +37,13 @@ from pairlearn.evaluation.measures import dependent_ends, unclear_decisions
 from pairlearn.io.encoder import ItemEncoder
 from pairlearn.judgements import Judgements
 from pairlearn.labels import PairLabels
+from pairlearn.prior import Majority
 
 
 class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Prediction and evaluation; a subclass has the parameters and `fit`."""
 
-    majority: Literal["positive", "negative"] | None
+    majority: Majority | None
     preprocessor: Any
     fitted_: Fitted
 

@@ -27,7 +27,7 @@ import numpy as np
 
 from pairlearn.columns import Floats, Indices, as_floats, check_confidence
 from pairlearn.dependence import Dependence
-from pairlearn.evaluation.decisions import MEASURES, MethodResult, in_order
+from pairlearn.evaluation.decisions import MEASURES, MethodResult, ranked
 from pairlearn.evaluation.judged import Estimate, JudgedPairs, proportion, quantile
 from pairlearn.evaluation.labelled import CONDITION_OF_LABELS, LabelledItems, prediction_powered
 from pairlearn.judgements import Judgements
@@ -194,7 +194,7 @@ def rank_classes(
         strict=True,
     )  # fmt: skip
     influences = np.stack(influence, 1)
-    ranking = in_order(
+    ranking = ranked(
         names,
         [Estimate(one.value, one.low, one.high) for one in several],
         influences,

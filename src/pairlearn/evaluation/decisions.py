@@ -229,10 +229,10 @@ def rank(
         estimates = [fit.estimates()[0] for fit in powered]
         dependence, ends = Dependence.of(None, len(influences)), float(len(known[0]))
     decided = [(z > 0).tobytes() for z in outputs]
-    return in_order(names, estimates, influences, decided, dependence, ends, first.confidence)
+    return ranked(names, estimates, influences, decided, dependence, ends, first.confidence)
 
 
-def in_order(
+def ranked(
     names: Sequence[str],
     estimates: Sequence[Estimate],
     influences: Floats,

@@ -8,9 +8,8 @@ import numpy as np
 
 from pairlearn.columns import Floats, Indices, Mask
 from pairlearn.judgements import Judgements
+from pairlearn.judgements.answer_scale import LEAST_ANSWERS
 
-#: Differences that a ranking of items takes.
-LEAST = 10
 #: Folds of the linear score, and most rows that it is fitted to.
 FOLDS, ROWS = 5, 1000
 #: Probability to call ranks reversed by chance: five items of each class suffice.
@@ -71,7 +70,7 @@ def against_classes(judged: Judgements, features: Any = None) -> float | None:
     """
     sided = judged.has("difference") | judged.has("preference")
     rows, classes = judged[sided & (judged.ends[:, 0] != judged.ends[:, 1])], judged[judged.known]
-    if len(rows) < LEAST or len(np.unique(classes.u)) < 2:
+    if len(rows) < LEAST_ANSWERS or len(np.unique(classes.u)) < 2:
         return None
     c = np.where(rows.has("difference"), rows.v, rows.u)
     items = classes.ends[:, 0]

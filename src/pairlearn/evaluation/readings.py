@@ -169,10 +169,10 @@ def _independent(
     influence = np.column_stack([d_q, *(d_rate for _, d_rate in rates)])
     mapped = Decisions(solution.pairs, theta, influence, solution.log_likelihood)
     values = [mapped.value(measure) for measure in measures]
-    return normal(solution.pairs, values, mapped.influences(measures))
+    return wald(solution.pairs, values, mapped.influences(measures))
 
 
-def normal(pairs: JudgedPairs, values: Sequence[float], influence: Floats) -> list[Estimate]:
+def wald(pairs: JudgedPairs, values: Sequence[float], influence: Floats) -> list[Estimate]:
     """Proportions with normal intervals from the influences (n, k) of the pairs, in [0, 1]."""
     halves = pairs.quantile * np.sqrt(np.atleast_1d(pairs.dependence.variance(influence)))
     values = [min(max(value, 0.0), 1.0) for value in values]
@@ -217,7 +217,7 @@ def bracket_area(pairs: JudgedPairs, knowledge: Knowledge) -> Bracket:
     (informed,) = pairs.estimates([value], influence[:, None], [count])
     if knowledge.known:
         value, moved = knowledge.independent(informed.value, 0.5, influence, 0.0)
-        return Bracket.of(informed, normal(pairs, [value], moved[:, None])[0])
+        return Bracket.of(informed, wald(pairs, [value], moved[:, None])[0])
     low = informed.value if informed.low > 0.5 else 0.0
     high = informed.value if informed.high < 0.5 else 1.0
     return Bracket.of(informed, Estimate(math.nan, low, high))

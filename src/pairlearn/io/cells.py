@@ -31,9 +31,9 @@ from pairlearn.judgements.kinds import column_of_word
 #: In columns of numbers and of words, those in `MISSING_WORDS` are also missing.
 Cells: TypeAlias = Literal["id", "number", "word", "text"]
 ColumnKind: TypeAlias = Literal["number", "boolean", "date", "category", "text", "image"]
-KINDS: tuple[ColumnKind, ...] = get_args(ColumnKind)
+COLUMN_KINDS: tuple[ColumnKind, ...] = get_args(ColumnKind)
 #: Kinds that a column of a table can have; images are in a folder.
-IN_TABLES = KINDS[:-1]
+IN_TABLES = COLUMN_KINDS[:-1]
 BOOLEANS = dict.fromkeys(("true", "yes", "t", "y", "1"), True) | dict.fromkeys(
     ("false", "no", "f", "n", "0"), False
 )

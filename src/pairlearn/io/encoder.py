@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from pairlearn.columns import Mask, RowError, TableError, first_rows, quote
 from pairlearn.io.cells import (
-    KINDS,
+    COLUMN_KINDS,
     MOST_CATEGORIES,
     PIXELS,
     ColumnKind,
@@ -34,7 +34,7 @@ TOKEN = r"(?u)\b\w\w+\b"
 
 
 @dataclass(frozen=True)
-class Column:
+class ItemColumn:
     """What an encoder has learnt about a column.
 
     ``fill`` is the median, which replaces gaps (None if training had none). ``words`` are the
@@ -121,7 +121,7 @@ class ItemEncoder:
 
     Parameters
     ----------
-    columns : tuple of Column
+    columns : tuple of ItemColumn
         The columns that it needs; a table may have others, in any order.
 
     Examples
@@ -140,16 +140,16 @@ class ItemEncoder:
            [ 9.,  0.,  1.,  0.]], dtype=float32)
     """
 
-    columns: tuple[Column, ...]
+    columns: tuple[ItemColumn, ...]
 
     def __post_init__(self) -> None:
-        if not self.columns or not all(isinstance(column, Column) for column in self.columns):
+        if not self.columns or not all(isinstance(column, ItemColumn) for column in self.columns):
             raise ValueError("an encoder needs at least one column")
 
     @classmethod
     def of_numbers(cls, names: Sequence[str]) -> ItemEncoder:
         """Make an encoder that keeps numbers without gaps as they are."""
-        return cls(tuple(Column(str(name), "number") for name in names))
+        return cls(tuple(ItemColumn(str(name), "number") for name in names))
 
     @classmethod
     def fit(cls, kinds: Mapping[str, ColumnKind], values: Mapping[str, Any]) -> ItemEncoder:
@@ -220,7 +220,7 @@ class ItemEncoder:
 
     def __str__(self) -> str:
         groups = []
-        for kind in KINDS:
+        for kind in COLUMN_KINDS:
             columns = [column for column in self.columns if column.kind == kind]
             names = [
                 f"{column.name} ({len(column.words):,} words)" if kind == "text" else column.name
@@ -231,7 +231,7 @@ class ItemEncoder:
         return "; ".join(groups)
 
 
-def _fit_column(name: str, kind: ColumnKind, values: NDArray[Any]) -> Column:
+def _fit_column(name: str, kind: ColumnKind, values: NDArray[Any]) -> ItemColumn:
     """Fit a transformer of scikit-learn to a column, and keep what it has learnt."""
     if kind == "category":
         from sklearn.preprocessing import OneHotEncoder
@@ -243,14 +243,14 @@ def _fit_column(name: str, kind: ColumnKind, values: NDArray[Any]) -> Column:
         if rare is not None and len(rare) == len(encoder.categories_[0]):
             raise ValueError("has no value that two items share")
         kept = [str(word) for word in encoder.categories_[0] if rare is None or word not in rare]
-        return Column(name, kind, words=tuple(kept), other=rare is not None)
+        return ItemColumn(name, kind, words=tuple(kept), other=rare is not None)
     if kind == "image":
-        return Column(name, kind)
+        return ItemColumn(name, kind)
     if kind == "text":
         most = int(np.clip(MOST_CELLS // len(values), 100, MOST_WORDS))
         vectorizer = _tfidf(max_features=most, min_df=2).fit(values)
         words = tuple(map(str, vectorizer.get_feature_names_out()))
-        return Column(name, kind, words=words, weights=tuple(vectorizer.idf_.tolist()))
+        return ItemColumn(name, kind, words=words, weights=tuple(vectorizer.idf_.tolist()))
     gaps = np.isnan(values).any()
     fill = float(np.nanmedian(values.astype(np.float64))) if gaps else None
-    return Column(name, kind, fill)
+    return ItemColumn(name, kind, fill)

@@ -12,8 +12,8 @@ from pairlearn.labels import TOLERANCE
 
 #: Ranges of similarities and of differences.
 RANGES = ((0.0, 1.0), (-1.0, 1.0))
-#: Least number of answers to find levels in.
-LEAST = 10
+#: Answers below which nothing is concluded: no levels, no ranking, no model, no finding.
+LEAST_ANSWERS = 10
 #: Least step of a scale of levels; answers with smaller steps count as continuous.
 COARSE = 0.045
 
@@ -93,7 +93,7 @@ def scale_of(similarity: Any, difference: Any) -> AnswerScale:
 def _levels(answers: Floats, ends: tuple[float, float]) -> tuple[int, float]:
     """Number of levels, and their distance."""
     (used, counts), (low, high) = np.unique(answers, return_counts=True), ends
-    if len(answers) < LEAST or used[0] < low or used[-1] > high:
+    if len(answers) < LEAST_ANSWERS or used[0] < low or used[-1] > high:
         return 0, 0.0
     gap = float(np.diff(used).min()) if 1 < len(used) <= len(answers) / 2 else 0.0
     if gap >= COARSE:

@@ -27,7 +27,7 @@ from pairlearn.models import CONVOLUTIONAL, make_model
 from pairlearn.randomness import permutation, stream
 from pairlearn.training.checkpoint import Arrays
 from pairlearn.training.devices import Precision, choose_device, features_on, set_precision
-from pairlearn.training.objective import Objective, members_of
+from pairlearn.training.objective import Objective, member_tensor
 from pairlearn.training.ranks import Ranks, current_ranks, norms_over_ranks
 
 EVALUATION_ROWS = 2048  # activations of more rows do not fit a CPU's cache
@@ -103,7 +103,7 @@ class Learner:
         self.ends = torch.from_numpy(np.ascontiguousarray(rows.ends.T)).to(self.device)
         values = torch.from_numpy(np.ascontiguousarray(rows.values.T))
         self.values = values.to(self.device, self.dtype)
-        self.members = members_of(rows, self.device)
+        self.members = member_tensor(rows, self.device)
         names = self.objective.kinds
         uniform = len(names) == 1 and bool((rows.weight == rows.weight[0]).all())
         uniform &= not self.objective.classes

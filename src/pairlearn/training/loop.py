@@ -26,7 +26,7 @@ from pairlearn.losses import log_odds
 from pairlearn.progress import Progress
 from pairlearn.training.checkpoint import Arrays, Checkpoint
 from pairlearn.training.learner import Learner
-from pairlearn.training.objective import members_of
+from pairlearn.training.objective import member_tensor
 
 History = list[dict[str, float]]
 #: Share of the epochs in which mean(p) is drawn to the guiding prior.
@@ -226,7 +226,7 @@ class Completion(Callback):
                 if joint.joint:
                     rows = self.stated[at]
                     logits = learner.objective.sign * learner.logits(rows.ends.T.reshape(-1))
-                    if (members := members_of(rows, learner.device)) is not None:
+                    if (members := member_tensor(rows, learner.device)) is not None:
                         logits = log_odds(logits, members.T.repeat(2, 1))
                     shifts = completing_shifts(joint, logits, rows.values.T)
                     self.targets[:, at] = shifts.to(self.targets)

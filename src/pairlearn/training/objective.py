@@ -173,9 +173,9 @@ class Objective:
         posterior = (torch.sigmoid(left) + torch.sigmoid(right)) / 2
         mean = total((posterior * weight).sum(-1))
         if self.held_prior is not None:
-            risks = risks + divergence(self.held_prior, mean)
+            risks = risks + prior_divergence(self.held_prior, mean)
         if guiding is not None:
-            risks = risks + self.guidance * divergence(guiding, mean)
+            risks = risks + self.guidance * prior_divergence(guiding, mean)
         return risks
 
     @torch.no_grad()
@@ -187,7 +187,7 @@ class Objective:
         u, v = torch.from_numpy(np.ascontiguousarray(rows.values.T)).to(left)
         share = self.weight_columns(rows) / len(rows)
         shares = torch.from_numpy(share).to(left)
-        members = members_of(rows, left.device)
+        members = member_tensor(rows, left.device)
         return self(left, right, u, v, shares, total=ALONE.sum, members=members, guided=False)
 
     def _completed(
@@ -206,7 +206,7 @@ class Objective:
         return torch.stack(first), torch.stack(second)
 
 
-def members_of(rows: Judgements, device: torch.device) -> Tensor | None:
+def member_tensor(rows: Judgements, device: torch.device) -> Tensor | None:
     """The sets (K, n) of classes that rows are about; None with two classes."""
     if rows.classes is None:
         return None
@@ -233,7 +233,7 @@ def at_sets(
     return *ends, same[: terms - 4]
 
 
-def divergence(prior: Tensor, mean: Tensor) -> Tensor:
+def prior_divergence(prior: Tensor, mean: Tensor) -> Tensor:
     """KL(π ‖ mean) of two Bernoulli distributions, 0 where the prior is NaN."""
     stated = prior.nan_to_num(0.5)
     mean = mean.clamp(1e-6, 1 - 1e-6)

@@ -105,7 +105,7 @@ def current_ranks() -> Ranks:
     return Ranks(distributed.get_rank(), distributed.get_world_size())
 
 
-def standardise(
+def batch_norm(
     x: Tensor, weight: Tensor, axes: list[int], eps: float, ranks: Ranks
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Batch norm over all ranks without its affine part, with mean and unbiased variance.
@@ -148,7 +148,7 @@ class RankNorm:
         weight = values.new_ones(len(x)) if self.row_weight is None else self.row_weight
         weight = weight.to(values.dtype).view(-1, *[1] * (x.ndim - 1)).expand_as(values[:, :1])
         axes = [axis for axis in range(x.ndim) if axis != 1]
-        out, mean, var = standardise(values, weight, axes, norm.eps, self.ranks)
+        out, mean, var = batch_norm(values, weight, axes, norm.eps, self.ranks)
         if norm.training and norm.track_running_stats:
             self._absorb(mean.flatten(), var.flatten())
         if norm.affine:

@@ -26,7 +26,7 @@ from pairlearn.training import loop
 from pairlearn.training.checkpoint import Checkpoint
 from pairlearn.training.devices import at_most_threads, useful_threads
 from pairlearn.training.learner import Learner, Recipe
-from pairlearn.training.objective import Objective, members_of
+from pairlearn.training.objective import Objective, member_tensor
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ def train(
         places = np.argsort(order).tolist()
         learner.rows = replace(rows, classes=tuple(rows.classes[k] for k in places))
         held_out = held_out and replace(held_out, classes=learner.rows.classes)
-        learner.members = members_of(learner.rows, learner.device)
+        learner.members = member_tensor(learner.rows, learner.device)
         learner.begin_again()
         return _continued(first, run(checkpoint and checkpoint.after()))
     gain, first = _gain_when_exchanged(learner, features, rows[~rows.joint], first)

@@ -20,7 +20,7 @@ from torch.nn import functional as F
 
 from pairlearn.losses import in_full_precision
 from pairlearn.models import MLP, ResNet
-from pairlearn.training.ranks import ALONE, standardise
+from pairlearn.training.ranks import ALONE, batch_norm
 
 Operands = dict[str, Tensor]
 #: Mean and unbiased variance of each batch norm's input.
@@ -238,7 +238,7 @@ class StackedMLP(Network):
             return (x - mean.unsqueeze(-2)) * torch.rsqrt(var + EPS).unsqueeze(-2)
         if weight is None:
             weight = torch.ones(x.shape[-2], dtype=x.dtype, device=x.device)
-        out, mean, var = standardise(x, weight.unsqueeze(-1), [-2], EPS, ALONE)
+        out, mean, var = batch_norm(x, weight.unsqueeze(-1), [-2], EPS, ALONE)
         statistics.append((mean.squeeze(-2), var.squeeze(-2)))
         return out
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from pairlearn.columns import Floats, first_rows
 from pairlearn.judgements.kinds.joint import GroupShare, Triplet
-from pairlearn.judgements.kinds.order import Choice, Common, Comparison, Preference
+from pairlearn.judgements.kinds.order import Choice, Common, Ordering, Preference
 from pairlearn.judgements.kinds.single import Confidence, Label, Positive, Unlabelled
 from pairlearn.judgements.kinds.soft import Both, Difference, Same, Similarity
 from pairlearn.judgements.kinds.statement import Column, Kind
@@ -29,7 +29,7 @@ KINDS: list[Kind] = [
     Positive(),
     Unlabelled(),
     Same(),
-    Comparison(),
+    Ordering(),
     GroupShare(),
     Triplet(),
     Choice(),

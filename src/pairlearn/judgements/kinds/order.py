@@ -33,7 +33,7 @@ WORDS = {"much left": -2, "left": -1, "equal": 0, "right": 1, "much right": 2}
 MUCH, LITTLE = 0.5, 0.1
 
 
-class Comparison(Kind):
+class Ordering(Kind):
     """The more positive item of a pair: u < 0 the left, u > 0 the right, ±2 by a lot, 0 neither.
 
     ``left`` and ``right`` rule out one of the four joint classes, as a preference does; ``equal``
@@ -76,7 +76,7 @@ class Comparison(Kind):
         return without_v(np.sign(q - r) * size)
 
 
-class Preference(Comparison):
+class Preference(Ordering):
     """The more positive item of a pair: u = −1 the left, u = +1 the right.
 
     "The right one is more positive" does not mean c = 1. It rules out one of the four joint
@@ -110,7 +110,7 @@ class Preference(Comparison):
         return without_v(np.where(q > r, 1.0, -1.0))
 
 
-class Choice(Comparison):
+class Choice(Ordering):
     """The item that people named who had to choose: u = −1 the left, u = +1 the right one.
 
     Two items of one class are a coin's toss, so that P(right) = (1 + p' − p)/2.
