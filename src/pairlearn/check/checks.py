@@ -173,7 +173,7 @@ class OutOfRange(Check):
 
 class OtherScale(Check):
     """Answers to the question of {question} are on another scale, {least:g} to {most:g}: give
-    the lowest and the highest answer that could be given, as in --{question}-scale={scale}, or
+    the lowest and the highest possible answer, as in --{question}-scale={scale}, or
     map them to [{low}, 1].
     """
 

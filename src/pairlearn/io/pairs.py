@@ -66,7 +66,7 @@ def read_pairs(
     noisy : bool, default False
         Admit finite similarities and differences outside their ranges.
     similarity_scale, difference_scale : (low, high), optional
-        The lowest and the highest answer that could be given, as in (1, 5), which become 0 and 1,
+        The lowest and the highest possible answer, as in (1, 5), which become 0 and 1,
         or −1 and 1. A similarity whose highest answer is given first is turned round.
 
     Returns

@@ -48,7 +48,7 @@ class Scale:
             problem = f"the scale {self} of {name} would exchange the classes"
             raise RowError(None, f"{problem}: give the lowest answer first")
         bottom, top = sorted((self.low, self.high))
-        advice = "give the lowest and the highest answer that could be given"
+        advice = "give the lowest and the highest possible answer"
         if wrong := first_rows((values < bottom) | (values > top), LISTED):
             raise RowError.listing(
                 [(r, f"{name} is {values[r]:g}, outside the scale {self}: {advice}") for r in wrong]
