@@ -35,20 +35,23 @@ def free_port() -> int:
             return port
 
 
-def _main(module: str, arguments: list[str], output: str, environment: dict[str, str]) -> None:
+def _main(
+    module: str, name: str, arguments: list[str], output: str, environment: dict[str, str]
+) -> None:
     """Run the command, with its output in a file."""
     os.environ.update(environment)
     file = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     os.dup2(file, 1)
     os.dup2(file, 2)
     sys.stdout, sys.stderr = os.fdopen(1, "w"), os.fdopen(2, "w")
-    importlib.import_module(module).app(arguments)
+    importlib.import_module(module).app(arguments, prog_name=name)
 
 
 class Command:
     """A command that runs in a process of its own."""
 
-    module = "pairlearn.cli"  # which has its `app`
+    module = "pairlearn.cli.root"  # which has its `app`
+    name = "pairlearn"
 
     def __init__(
         self,
@@ -59,7 +62,7 @@ class Command:
         self.output = output.with_name(f"{output.name}-{time.monotonic_ns()}.txt")
         words = [str(argument) for argument in arguments]
         self.process: BaseProcess = _CONTEXT.Process(
-            target=_main, args=(self.module, words, str(self.output), environment or {})
+            target=_main, args=(self.module, self.name, words, str(self.output), environment or {})
         )
         self.process.start()
 

@@ -170,7 +170,7 @@ def test_a_table_that_cannot_be_encoded_by_the_rules_of_the_model(
     model = PairClassifier.load(fitted / "model")
     pd.read_csv(fitted / "new.csv").drop(columns="notes").to_csv(tmp_path / "new.csv", index=False)
     part = read_items(tmp_path / "new.csv")
-    advice = r"rules of the model: pass a data frame, or read .* columns=classifier.columns\(\)"
+    advice = r"model's rules: pass a data frame, or read .* columns=classifier.columns\(\)"
     with pytest.raises(ValueError, match=advice):
         model.predict(part)
     with pytest.raises(ValueError, match=advice):

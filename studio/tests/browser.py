@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import os
+import secrets
 import shutil
 import socket
 import threading
@@ -67,6 +68,7 @@ def make_project(
     else:
         items = _files(folder, ".txt", _text) if kind == "text" else _files(folder, ".png", png)
     options: dict[str, Any] = {
+        "id": secrets.token_hex(8),
         "title": "Pump house maintenance",
         "positive_name": "will fail",
         "negative_name": "will hold",

@@ -32,6 +32,7 @@ class Command(processes.Command):
     """``pairlearn annotate``."""
 
     module = "pairlearn_studio.cli.annotate"
+    name = "pairlearn annotate"
 
 
 def limit_files(pid: int, size: int) -> None:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import random
-import shutil
 import signal
 import socket
-import sqlite3
 import subprocess
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -191,16 +189,6 @@ def test_backup_tools_that_copy_the_files(place: Place) -> None:
         for number in range(10):
             ann.answer_many(4)
             subprocess.run(["cp", "-r", place.folder, place.root / f"copy-{number}"], check=True)
-        alone = place.root / "alone.sqlite"
-
-        def whole() -> bool:
-            """A second after the last answer the file alone has all of them."""
-            shutil.copy(place.project.store_path, alone)
-            with suppress(sqlite3.Error):  # copied while it was written
-                return by_people(place, alone) == ann.acknowledged
-            return False
-
-        wait_until(whole)
         server.end(signal.SIGKILL)
     assert by_people(place) == ann.acknowledged
     assert len(ann.acknowledged) == 40
