@@ -2,11 +2,11 @@
 
 For each crowd, set and number of pairs: the true accuracy of `PairClassifier` on new items,
 with every answer taken as ideal and with annotators learnt (the default, "auto"); how often
-the 95% interval of the accuracy without labels, from 500 further pairs that the same people
-judged, holds it, and how wide it is; the same for the range over the annotators' possible
-confidence, which `fit` prints first; the calibration error of the probabilities; the CPU
-seconds of a fit; and the accuracy of the same network trained on the true classes of the same
-items.
+the 95% interval of the informed reading, from 500 further pairs that the same people judged,
+holds it, and how wide it is; the same for the range that spans both readings, which `fit` prints;
+the calibration error of the probabilities; the CPU seconds of a fit; the accuracy of the same
+network trained on the true classes of the same items; and below each row of "auto" what `fit` said
+about the annotators.
 
 Two sets: "soft", drawn, 10 features, posteriors often near ½; and Letter, nearly certain.
 Posteriors of Letter are those of a network that did not see the item, and true classes are
@@ -29,7 +29,7 @@ import csv
 import sys
 import time
 import warnings
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
@@ -141,6 +141,7 @@ def private(r: Floats, q: Floats, rng: np.random.Generator) -> Floats:
 
     Everybody has a noisy look of their own at the classes, which are the same for all.
     """
+    r, q = np.clip((r, q), 1e-9, 1 - 1e-9)
     classes = np.random.default_rng(len(r)).random((2, len(r))) < (r, q)
     odds = np.log([r, q]) - np.log1p(-np.array([r, q]))
     known = odds + 2 * (2 * classes - 1) + 2 * rng.normal(size=odds.shape)
@@ -217,6 +218,11 @@ CROWDS = {name: Crowd(tuple(people)) for name, people in _PLAIN.items()} | {
     "20 with 15 answers each": Crowd((*[some] * 14, *[at_random] * 6), alone=True),
     "model judges": Crowd((partial(judge, bias=0.2), partial(judge, bias=-0.1), some)),
 }
+REFERENCE = (
+    "ideal", "a fifth random", "leaning to same", "leaning left", "three, mixed",
+    "careful, constant, random", "two of four careful",
+)  # fmt: skip
+"""Crowds that every change of the model is measured with."""
 HONEST = {
     "honest, three": Crowd((some,) * 3),
     "honest, alone": Crowd((some,) * 4, alone=True),
@@ -399,6 +405,48 @@ def table(rows: list[dict[str, Any]]) -> str:
                 value = number[key].mean() if group else np.nan
                 cell.append("" if np.isnan(value) else format(value, style))
         lines.append(f"  {crowd:29}" + "".join(f"{a:>9}{b:>7}" for a, b in cells))
+        if crowd not in REFERENCE:
+            lines += said(groups.get((name, pairs, crowd, "auto"), []))
+    return "\n".join(lines)
+
+
+def said(rows: list[dict[str, Any]]) -> list[str]:
+    """Findings of all seeds, and the sentences about up to four people of the first one."""
+    codes = Counter(code for row in rows for code in set((row["findings"] or "").split()))
+    parts = [f"{code} in {count} of {len(rows)}" for code, count in sorted(codes.items())]
+    words = rows[0]["annotators"].split("; annotator")[:4] if rows and rows[0]["annotators"] else []
+    parts += [f"annotator {word.removeprefix('annotator').strip()}" for word in words]
+    return [f"      {part}" for part in parts]
+
+
+def pooled(rows: list[dict[str, Any]]) -> str:
+    """Over the reference crowds: how often intervals hold, and how long a learnt fit takes."""
+    rows = [row for row in rows if row["crowd"] in REFERENCE]
+    learnt = [row for row in rows if row["mode"] == "auto"]
+    held = {
+        ends: sum(
+            float(row[f"{ends}low"]) <= float(row["accuracy"]) <= float(row[f"{ends}high"])
+            for row in learnt
+        )
+        for ends in ("", "range_")
+    }
+    lines = [
+        f"Reference crowds, {len(learnt)} learnt runs: the interval holds in {held['']}, "
+        f"the range in {held['range_']}."
+    ]
+    keys = ("crowd", "set", "pairs", "seed")
+    plain = {tuple(str(row[k]) for k in keys): row for row in rows if row["mode"] == "ideal"}
+    for pairs in sorted({row["pairs"] for row in learnt}):
+        ratios = [
+            float(row["seconds"]) / float(other["seconds"])
+            for row in learnt
+            if row["pairs"] == pairs and (other := plain.get(tuple(str(row[k]) for k in keys)))
+        ]
+        if ratios:
+            lines.append(
+                f"{pairs:,} pairs: a learnt fit takes {np.median(ratios):.1f} times as long as a "
+                f"plain one, and {np.max(ratios):.1f} at most, in {len(ratios)} runs."
+            )
     return "\n".join(lines)
 
 
@@ -449,7 +497,7 @@ def main() -> None:
     order = [*CROWDS, "supervised"]
     rows.sort(key=lambda row: (row["set"], row["pairs"], order.index(row["crowd"])))
     _write(args.out, rows)
-    print(table(rows))
+    print(table(rows), pooled(rows), sep="\n\n")
 
 
 def _until(end: float, cache: Path, job: tuple[Any, ...]) -> dict[str, Any]:
