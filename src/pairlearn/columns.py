@@ -68,6 +68,17 @@ class RowError(Exception):
         return cls(row, text, others)
 
 
+def numbered(keys: Indices) -> tuple[Indices, Indices]:
+    """First rows of the different keys (n, k), and for each row which one it has.
+
+    >>> [found.tolist() for found in numbered(np.array([[3, 4], [1, 2], [3, 4]]))]
+    [[0, 1], [0, 1, 0]]
+    """
+    _, first, number = np.unique(keys, axis=0, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    return first[order], np.argsort(order)[number.ravel()]
+
+
 def row_number(row: int | None) -> str:
     """The place of a row of an array, counted from 1."""
     return "the column" if row is None else f"row {row + 1}"

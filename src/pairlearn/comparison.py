@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.base import clone
 
-from pairlearn.annotators.model import Corrected
+from pairlearn.annotators import Corrected
 from pairlearn.columns import Floats, check_confidence, check_integer
 from pairlearn.estimators.classifier import PairClassifier
 from pairlearn.estimators.fit_input import read_table

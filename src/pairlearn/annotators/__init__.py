@@ -2,6 +2,6 @@
 
 from pairlearn.annotators.annotator import Annotator
 from pairlearn.annotators.findings import SENTENCES, findings
-from pairlearn.annotators.model import Annotators
+from pairlearn.annotators.model import Annotators, Corrected
 
-__all__ = ["SENTENCES", "Annotator", "Annotators", "findings"]
+__all__ = ["SENTENCES", "Annotator", "Annotators", "Corrected", "findings"]

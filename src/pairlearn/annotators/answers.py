@@ -8,19 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from pairlearn.columns import Floats, Indices, Mask
+from pairlearn.columns import Floats, Indices, Mask, numbered
 from pairlearn.judgements import Judgements
-
-
-def numbered(keys: Indices) -> tuple[Indices, Indices]:
-    """First rows of the different keys (n, k), and for each row which one it has.
-
-    >>> [found.tolist() for found in numbered(np.array([[3, 4], [1, 2], [3, 4]]))]
-    [[0, 1], [0, 1, 0]]
-    """
-    _, first, number = np.unique(keys, axis=0, return_index=True, return_inverse=True)
-    order = np.argsort(first)
-    return first[order], np.argsort(order)[number.ravel()]
 
 
 def modelled(judged: Judgements) -> Mask:

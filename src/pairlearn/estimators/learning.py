@@ -23,8 +23,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, logit
 
 from pairlearn.annotators import Annotators, findings
-from pairlearn.annotators.answers import numbered
-from pairlearn.columns import Floats
+from pairlearn.columns import Floats, numbered
 from pairlearn.estimators.completion import complete_and_fit
 from pairlearn.estimators.fit_input import Table
 from pairlearn.estimators.fitted import Fitted, Scorer

@@ -17,7 +17,6 @@ import numpy as np
 from sklearn.base import clone
 
 from pairlearn.annotators import findings
-from pairlearn.annotators.findings import NAMED
 from pairlearn.columns import Floats, Indices
 from pairlearn.estimators.files import item_log_odds
 from pairlearn.estimators.fit_input import HeldOut, Table
@@ -53,7 +52,7 @@ REMEMBERED = (
     "the model has learnt from these pairs: measured on those of items that fit held out, "
     "{count:,} rows, by the first model, which was fitted without them"
 )
-UNKNOWN = "the model does not know how {names} answer: their answers are taken as they are"
+UNKNOWN = "the model has learnt nothing about {names}: these answers are taken as they are"
 
 
 class FitCheckpoints:
@@ -283,7 +282,7 @@ class HeldPairs:
         names = set() if judged.annotator is None else {*judged.annotator.tolist()}
         known = {person.name for person in learnt.people}
         if learnt.people and (unknown := sorted(names - known - {""})):
-            doubts.append(UNKNOWN.format(names=list_names(unknown, NAMED)))
+            doubts.append(UNKNOWN.format(names=list_names(unknown)))
         return [*doubts, *evaluation.warnings]
 
     def labelled(self, classifier: PairClassifier, known: Judgements, file: Path) -> LabelledItems:

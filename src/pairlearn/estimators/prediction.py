@@ -17,7 +17,7 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import nn
 
-from pairlearn.annotators.model import Corrected
+from pairlearn.annotators import Corrected
 from pairlearn.columns import Floats, Indices, Mask, as_weights, first_rows
 from pairlearn.estimators import instances
 from pairlearn.estimators.features import FeatureStep, is_frame

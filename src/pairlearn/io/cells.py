@@ -347,8 +347,8 @@ def no_name(name: str) -> str:
     return f"column {quote(name)} has no name, and is left out"
 
 
-def list_names(names: Sequence[str], most: int) -> str:
-    """The names quoted for a message, cut after `most` of them."""
+def list_names(names: Sequence[str], most: int = 5) -> str:
+    """The names quoted for a message, cut after `most` of them, since more would not be read."""
     return ", ".join(map(quote, names[:most])) + ", …" * (len(names) > most)
 
 

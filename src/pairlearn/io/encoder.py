@@ -106,7 +106,7 @@ def unused_columns(names: Sequence[str], wanted: Sequence[str], where: object) -
 
 def _list_features(names: Sequence[str]) -> str:
     count = "the feature" if len(names) == 1 else f"{len(names)} features"
-    return f"{count} {list_names(names, 5)}"
+    return f"{count} {list_names(names)}"
 
 
 def _tfidf(**options: Any) -> Any:
