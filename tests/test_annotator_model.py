@@ -49,10 +49,12 @@ def hard(r: Any, q: Any, rng: Any) -> Any:
     return np.array([[0, -1], [0, 1], [1, 0]], np.float64)[which]
 
 
-def crowd(*people: Any, seed: int = 0, shift: float = 0.0) -> tuple[Judgements, Any, Any]:
+def crowd(
+    *people: Any, seed: int = 0, shift: float = 0.0, scale: float = 2.5
+) -> tuple[Judgements, Any, Any]:
     """Judgements of the same pairs, log-odds of a fair model, and the honest answers."""
     rng = np.random.default_rng(seed)
-    z = rng.normal(shift, 2.5, 2 * PAIRS)
+    z = rng.normal(shift, scale, 2 * PAIRS)
     r = 1 / (1 + np.exp(-z))
     values = np.concatenate([answer(r[::2], r[1::2], rng) for answer in people])
     ends = np.tile(np.arange(2 * PAIRS).reshape(-1, 2), (len(people), 1))
@@ -196,6 +198,17 @@ def test_knowledge_that_others_have_not_is_no_guess() -> None:
     assert np.mean(corrected.values - truth, 0) == pytest.approx(0, abs=0.03)
     squares = float(np.average(corrected.v**2 - noise, weights=corrected.weight))
     assert squares == pytest.approx(np.mean(judged.v[: 2 * PAIRS] ** 2), rel=0.1)
+
+
+def test_knowledge_shows_only_beside_others_who_do_not_guess() -> None:
+    """Nearly certain answers look like knowledge if nobody else says anything about the pairs."""
+    for people in ((ideal,), (ideal, constant, guessing)):
+        judged, scores, truth = crowd(*people, scale=8.0)
+        scores = scores / 8 + np.random.default_rng(1).normal(0, 1, scores.shape)
+        annotators = Annotators.learn(judged, scores)
+        assert not any(person.knowledge for person in annotators.people)
+        corrected = annotators.correct(judged, scores).judged
+        assert np.abs(corrected.values - truth).mean() < 0.01
 
 
 @pytest.mark.parametrize(

@@ -29,10 +29,10 @@ each person the likeliest lean, spread and knowledge. Without log-odds it starts
 all people alike, posteriors anywhere. With them it also starts from the log-odds, believed, and
 keeps the better likelihood.
 
-Identified without labels are guesses, leans and spreads, and knowledge where people judge the same
-pairs: honest answers fill a sixth of the (s, c) plane, so that leans push answers out of it and
-most guesses lie outside. A confidence error that all people share is not identified, nor exchanged
-classes, nor an error that follows the features.
+Identified without labels are guesses, leans and spreads: honest answers fill a sixth of the (s, c)
+plane, so that leans push answers out of it and most guesses lie outside. So is knowledge where
+others, who do not guess, judge the same pairs. A confidence error that all people share is not
+identified, nor exchanged classes, nor an error that follows the features.
 """
 
 from __future__ import annotations
@@ -44,9 +44,8 @@ import numpy as np
 
 from pairlearn.annotators.annotator import Annotator
 from pairlearn.annotators.answers import Answers, modelled
-from pairlearn.annotators.findings import NAMED
 from pairlearn.annotators.grid import ANYWHERE, CELL, HONEST, SHARES, SIZE, betas, cells, knowing
-from pairlearn.columns import Floats, Indices
+from pairlearn.columns import Floats, Indices, Mask
 from pairlearn.io.cells import list_names
 from pairlearn.judgements import Judgements
 from pairlearn.judgements.answer_scale import RANGES, scale_of
@@ -222,7 +221,7 @@ class Annotators:
                 names = [known.name for known in self.people]
                 raise ValueError(
                     "the answers do not say whose they are, and the model learnt how "
-                    f"{len(names)} annotators answer ({list_names(names, NAMED)}): add their "
+                    f"{len(names)} annotators answer ({list_names(names)}): add their "
                     "names, as the column annotator of a file or as annotator= of the method, or "
                     "fit with annotators='ideal' to take all answers as they are"
                 )
@@ -248,16 +247,19 @@ class _Heard:
         known = self.rest @ knowing(share) if share else self.rest
         return (1 - self.person.guesses) * self.density * known
 
-    def more_knowledge(self) -> float:
+    def more_knowledge(self, shared: Mask) -> float:
         """The likeliest share of knowledge of one's own, of the present one and its neighbours.
 
-        As a lean, it costs ½ log n.
+        It shows in the answers (n,) that are ``shared``: others answered the same pairs, and did
+        not guess. As a lean, it costs ½ log n.
         """
+        if not shared.any():
+            return 0.0
         at, cost = SHARES.index(self.person.knowledge), np.log(len(self.guess)) / 2
         guess = self.rest.sum(1) * self.guess
 
         def gain(share: float) -> float:
-            likelihood = self.honest(share).sum(1) + guess
+            likelihood = (self.honest(share).sum(1) + guess)[shared]
             return float(np.log(likelihood.clip(TINY)).sum() - cost * (share > 0))
 
         return max(SHARES[max(at - 1, 0) : at + 2], key=gain)
@@ -344,17 +346,17 @@ class _Fit:
         There are no leans in the first ``upright`` steps.
         """
         fit, borrows = self, self.scores is not None or len(self.people) > 1
-        shared = bool((np.bincount(answers.pair) > 1).any())
         for step in range(STEPS):
             state = fit.expect(answers, self.scores)
             grown = state.likelihood - fit.likelihood
+            others = np.bincount(answers.pair, state.sure)[answers.pair] - state.sure > 0.5
             people = [] if learning else list(fit.people)
             for heard, rows in zip(state.heard, answers.each, strict=True) if learning else ():
                 borrowed = heard.taken * heard.rest.sum(1) * borrows
                 values, honest = answers.values[rows], heard.honest()
                 person = heard.person.updated(values, honest, borrowed, step >= upright)
-                if shared and step % PATIENCE == 0:
-                    person = replace(person, knowledge=heard.more_knowledge())
+                if step % PATIENCE == 0:
+                    person = replace(person, knowledge=heard.more_knowledge(others[rows]))
                 people.append(person)
             size = len(fit.posteriors)
             couples = np.indices((size, size)).reshape(2, -1).T
