@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pairlearn.annotators import findings
-from test_annotator_model import constant, crowd, hard, honest, ideal, levels
+from test_annotator_model import constant, crowd, guessing, hard, honest, ideal, levels
 
 
 def blurred(r: Any, q: Any, rng: Any) -> Any:
@@ -55,8 +55,24 @@ def test_scores_show_who_has_left_and_right_exchanged() -> None:
     judged, scores, _ = crowd(blurred, exchanged, blurred)
     alone = np.arange(len(judged)) % 3 == np.repeat([0, 1, 2], len(judged) // 3)
     assert findings(judged[alone]) == []
-    codes = [(found.code, found.ids) for found in findings(judged[alone], scores[alone])]
-    assert codes in ([], [("reversed-annotator", ("p1",))])
+    (found,) = findings(judged[alone], scores[alone])
+    assert (found.code, found.ids) == ("reversed-annotator", ("p1",))
+
+
+def test_scores_show_a_group_that_no_features_explain() -> None:
+    """Two who agree on something else may be wrong where a model of their answers fails."""
+    judged, scores, _ = crowd(blurred, elsewhere, elsewhere)
+    assert findings(judged) == []
+    other = np.random.default_rng(0).permutation(scores)
+    for given in (scores, np.tile(other[: len(other) // 3], (3, 1))):
+        (found,) = findings(judged, given)
+        assert (found.code, found.ids[-2:]) == ("rival-annotators", ("p1", "p2"))
+
+
+def test_one_of_two_who_guesses_is_no_rival_of_the_model() -> None:
+    judged, scores, _ = crowd(blurred, guessing)
+    assert [found.code for found in findings(judged)] == ["rival-annotators"]
+    assert findings(judged, scores) == []
 
 
 @pytest.mark.parametrize("people", [(ideal,), (blurred,) * 3, (levels,) * 3, (hard,) * 3])

@@ -9,7 +9,7 @@ sentence.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import combinations
 from statistics import NormalDist
 from typing import Any, TypeAlias
@@ -37,8 +37,8 @@ RELATED = 0.3
 #: Share of answers in the exact middle of both scales: honest ones on scales without levels hardly
 #: ever repeat a point.
 MIDDLE = 0.1
-#: Names that a sentence lists; more would not be read.
-NAMED = 5
+#: Who predicts differences from the features.
+MODEL = "a model of the other pairs"
 
 #: The numbers of the annotators that a finding is about, and what fills its sentence.
 Found: TypeAlias = Iterator[tuple[list[int], dict[str, Any]]]
@@ -138,54 +138,57 @@ def _reversed(answers: Answers, people: list[int], scores: Floats | None) -> Fou
     right item is the more positive one. Ask, and change the sign of theirs.
     """
     people = people[:MOST]
-    voices = [answers.by_pair(k)[:, 1] for k in people]
-    names = [answers.names[k] for k in people]
-    if scores is not None:
-        voices.append(np.diff(1 / (1 + np.exp(-scores.clip(-30, 30))))[:, 0])
-        names.append("a model of the other pairs")
-    correlation, shared = _correlations(voices)
+    correlation, shared = _correlations(answers, people, scores)
     along, against = _clear(correlation, shared), _clear(-correlation, shared)
     for k, who in enumerate(people):
         enemies = np.flatnonzero(against[k])
-        # No annotator is on this side, and at least two on the other agree with each other.
-        if along[k].any() or not along[np.ix_(enemies, enemies)].any():
+        # None agrees with this annotator; two do with those on the other side, or with each other.
+        if along[k].any() or along[enemies].sum() < 2:
             continue
         worst = int(enemies[correlation[k, enemies].argmin()])
-        numbers = {"correlation": float(correlation[k, worst]), "other": names[worst]}
+        other = answers.names[people[worst]] if worst < len(people) else MODEL
+        numbers = {"correlation": float(correlation[k, worst]), "other": other}
         yield [who], numbers | {"shared": int(shared[k, worst])}
 
 
 def _camps(answers: Answers, people: list[int], scores: Floats | None) -> Found:
-    """{one} and {other} contradict each other on the same pairs (mean correlation of their
-    differences {correlation:.2f}), and the answers do not show which of the two is right. Look at
-    some of these pairs yourself, or have other people judge them.
+    """{one} and {other} do not agree on the same pairs (mean correlation of their differences
+    {correlation:.2f}), and the answers do not show which of the two is right. Look at some of these
+    pairs yourself, or have other people judge them.
     """
     from scipy.sparse.csgraph import connected_components  # slow to import
 
     if len(people := people[:MOST]) < 2:
         return
-    correlation, shared = _correlations([answers.by_pair(k)[:, 1] for k in people])
+    correlation, shared = _correlations(answers, people, scores)
     # Two people who judge the same pairs by the same items are related.
     apart = (shared >= SHARED) & (correlation + CLEAR / np.sqrt(shared.clip(1)) < RELATED)
     count, camp = connected_components(_clear(correlation, shared), directed=False)
     groups = [np.flatnonzero(camp == number) for number in range(count)]
-    # An annotator who is apart from all others guesses, which the model contains.
-    groups = [group for group in groups if len(group) > 1 or len(people) == 2]
+    # One who is apart from a group guesses, which the model contains. Where the features do not
+    # predict what a group agrees on, the group may.
+    two = max(map(len, groups)) == 1 and len(people) == 2
+    groups = [group for group in groups if len(group) > 1 or (group[0] < len(people)) == two]
     for first, second in combinations(groups, 2):
         between = np.ix_(first, second)
         if not apart[between].any():
             continue
-        sides = [[people[k] for k in group] for group in (first, second)]
-        one, other = (list_names([answers.names[k] for k in side], NAMED) for side in sides)
+        sides = [[people[k] for k in side if k < len(people)] for side in (first, second)]
+        one, other = (list_names([answers.names[k] for k in s]) or MODEL for s in sides)
         value = float(correlation[between][apart[between]].mean())
         yield [*sides[0], *sides[1]], {"one": one, "other": other, "correlation": value}
 
 
-def _correlations(voices: Sequence[Floats]) -> tuple[Floats, Floats]:
-    """Correlations of columns where both are given, and how many those are.
+def _correlations(
+    answers: Answers, people: list[int], scores: Floats | None
+) -> tuple[Floats, Floats]:
+    """Correlations of people's differences, and on how many pairs; the last are those of `MODEL`.
 
     They are uncentred, since 0 has a meaning: both items are alike.
     """
+    voices = [answers.by_pair(k)[:, 1] for k in people]
+    if scores is not None:
+        voices.append(np.diff(1 / (1 + np.exp(-scores.clip(-30, 30))))[:, 0])
     columns = np.stack(voices, 1) if voices else np.empty((0, 0))
     given, values = (~np.isnan(columns)).astype(np.float64), np.nan_to_num(columns)
     shared, squares = given.T @ given, np.square(values).T @ given
