@@ -291,13 +291,6 @@ def test_plans_have_every_run_once_and_keep_to_the_limit(chosen, limit):
             assert len({(run.prior, run.seed) for run in group}) == 1
 
 
-@pytest.mark.parametrize(("count", "sizes"), [(13, [13]), (33, [11] * 3), (37, [20, 17])])
-def test_residual_networks_train_in_fleets_of_one_size_if_they_can(count, sizes):
-    """Another size would be compiled anew."""
-    chosen = [make("likelihood-abs", seed=seed, model="resnet32") for seed in range(count)]
-    assert [len(fleet) for fleet in plan_fleets(chosen, 20)] == sizes
-
-
 def test_the_mnist_grid_is_one_fleet_without_idle_places():
     grid = GRIDS["accuracy"].select(datasets=["mnist"]).runs()
     (fleet,) = plan_fleets(grid, 1024)
