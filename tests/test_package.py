@@ -121,3 +121,6 @@ def test_one_version_and_exact_pins() -> None:
         assert re.sub(r"\[.*\]", "", pin) == f"pairlearn=={pairlearn.__version__}"
     recipe = (ROOT / "packaging" / "conda" / "recipe.yaml").read_text(encoding="utf-8")
     assert f'version: "{pairlearn.__version__}"' in recipe
+    wanted = {one.replace(">=", " >=") for one in projects[0]["dependencies"]}
+    listed = set(re.findall(r"^    - (\S+ >=\S+)$", recipe.replace("pytorch", "torch"), re.M))
+    assert listed == wanted | {f"python {projects[0]['requires-python']}"}
