@@ -265,7 +265,9 @@ def test_differences_leave_the_level_open() -> None:
 
 def test_check_names_the_classes() -> None:
     report = check(statements(["cat", "cow|dog"], "both"))
-    assert report.summary.learnable == "posteriors of the classes cat, cow, dog, and no other"
+    assert report.summary.learnable == (
+        "posteriors of the classes cat (rows: 1), cow (rows: 1), dog (rows: 1), and no other"
+    )
     (finding,) = (f for f in report.findings if f.code == "not-told-apart")
     assert "cow, dog" in finding.message
     report = check(statements(["cat", "cow"], "difference").of_classes(NAMES))
@@ -428,7 +430,8 @@ def test_from_files_to_predictions(tmp_path: Path) -> None:
         ),
         held,
     )
-    assert "classes cat, cow, dog" in run("check", pairs, "--items", items).output
+    counts = ", ".join(f"{name} (rows: {(table.sets == name).sum()})" for name in NAMES)
+    assert f"classes {counts}, and no other" in run("check", pairs, "--items", items).output
     model = tmp_path / "model"
     fit = ["fit", items, pairs, "--out", model, "--model", "linear", "--epochs", 20, "--holdout"]
     summary = json.loads(run(*fit, 0.2, "--json").stdout)
@@ -479,3 +482,17 @@ def test_labels_may_name_their_class(tmp_path: Path) -> None:
     table = read_pairs(path)
     assert table.sets.tolist() == ["", "cat", "dog", "cat|dog"]
     assert table.u.tolist() == [0.7, 1, 0, 1]
+
+
+def test_fit_says_that_same_alone_shows_no_accuracy(tmp_path: Path) -> None:
+    x, r, _ = three(240)
+    items, pairs = tmp_path / "items.csv", tmp_path / "pairs.csv"
+    items.write_text("\n".join(["id,x1,x2", *(f"{i},{a},{b}" for i, (a, b) in enumerate(x))]))
+    ends = np.arange(240).reshape(-1, 2)
+    same = (r[ends[:, 0]] * r[ends[:, 1]]).sum(1)
+    rows = (f"{left},{right},{s:.3f}" for (left, right), s in zip(ends, same, strict=True))
+    pairs.write_text("\n".join(["left,right,similarity", *rows]))
+    options = ("--classes", 3, "--model", "linear", "--epochs", 5, "--out", tmp_path / "model")
+    output = run("fit", items, pairs, *options).output
+    assert "This is not the accuracy" in output and "group 1, group 2, group 3" in output
+    assert "always the larger class" not in output

@@ -275,7 +275,9 @@ class TableView:
     def learnable(self) -> str:
         """What can be learnt from the table."""
         if self.statements.classes is not None:
-            return f"posteriors of the classes {', '.join(self.statements.classes)}, and no other"
+            named = zip(self.statements.classes, self.statements.members().sum(0), strict=True)
+            classes = ", ".join(f"{name} (rows: {rows:,})" for name, rows in named)
+            return f"posteriors of the classes {classes}, and no other"
         fixed = self.statements.fixed()
         if {"level", "side"} <= fixed:  # without pairs, one answer may agree with all
             return "nothing" if not len(self) and np.ptp(self.statements.u) == 0 else "everything"

@@ -351,9 +351,10 @@ def _shares(summary: dict[str, Any]) -> str:
 def _accuracy(accuracy: dict[str, Any], prior: Any) -> list[str]:
     answers = "{held_out:,} answers about " * (accuracy["pairs"] < accuracy["held_out"])
     dropped = "; {dropped:,} that straddle the split left out" * bool(accuracy["dropped"])
+    beside = f"; {baseline(prior)}" * (accuracy.get("method") != "agreement")
     line = (
         f"measured on {answers}{{pairs:,}} pairs of held-out items, by a model fitted to "
-        f"{{training:,}} other judgements{dropped}; {baseline(prior)}"
+        f"{{training:,}} other judgements{dropped}{beside}"
     ).format(**accuracy)
     *rare, sentence = accuracy["sentences"]
     return [f"  {text}" for text in (" ".join(rare), sentence, line) if text]
