@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import runpy
 import subprocess
 import sys
 import tomllib
@@ -124,3 +125,17 @@ def test_one_version_and_exact_pins() -> None:
     wanted = {one.replace(">=", " >=") for one in projects[0]["dependencies"]}
     listed = set(re.findall(r"^    - (\S+ >=\S+)$", recipe.replace("pytorch", "torch"), re.M))
     assert listed == wanted | {f"python {projects[0]['requires-python']}"}
+
+
+def test_links_of_a_readme_lead_to_the_repository_from_a_package_index() -> None:
+    absolute = runpy.run_path(str(ROOT / "packaging" / "absolute_links.py"))["absolute"]
+    source = "https://github.com/pairlearn/pairlearn"
+    text = "![a](docs/a.svg) [b](../b.md#c) [d](https://e.org) [f](#g)"
+    assert absolute(text, "studio", "v1.0.0") == (
+        f"![a]({source}/raw/v1.0.0/studio/docs/a.svg) [b]({source}/blob/v1.0.0/b.md#c) "
+        "[d](https://e.org) [f](#g)"
+    )
+    readme = absolute((ROOT / "README.md").read_text(encoding="utf-8"), ".", "v1.0.0")
+    paths = re.findall(rf"{source}/(?:raw|blob)/v1\.0\.0/([^)#]+)", readme)
+    assert len(paths) > 10 and all((ROOT / path).exists() for path in paths)
+    assert not re.search(r"\]\((?!https:|#)", readme)
