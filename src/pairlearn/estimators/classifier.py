@@ -40,7 +40,7 @@ class PairClassifier(PairPredictor):
 
     The defaults suit most tables. The parameters by what they are about:
 
-    - data: `preprocessor`, `unjudged`
+    - data: `preprocessor`, `unjudged`, `classes`
     - risk: `risk`, `prior`, `majority`, `target_prior`, `annotator_prior`
     - annotators: `annotators`
     - training: `model`, `epochs`, `training`, `random_state`, `callbacks`

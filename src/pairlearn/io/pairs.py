@@ -171,7 +171,7 @@ def _refuse_misspelt(source: Source, known: Sequence[str]) -> None:
         if near and near[0] not in source.names and name not in taken:
             raise TableError(
                 f"{source.path}: column {quote(name)} looks like {near[0]!r}; "
-                "rename it so, or otherwise"
+                "rename it to that, or to something else"
             )
 
 
