@@ -280,6 +280,21 @@ def test_compare_prints_a_table_of_preferences_and_missing_answers_too(tmp_path:
         assert part in text
 
 
+def test_compare_with_labelled_items(tmp_path: Path) -> None:
+    """Accuracies and differences are those of labels; items of pairs count in their own fold."""
+    made = simulated(tmp_path, seed=0, pairs=60)
+    rows = [f"{name},{int(y)}" for name, y in zip(made.items.ids, made.positive, strict=True)]
+    (tmp_path / "known.csv").write_text("\n".join(["id,class", *rows[:40]]) + "\n")
+    files = (tmp_path / "items.csv", tmp_path / "pairs.csv", "--labelled", tmp_path / "known.csv")
+    result = answer("compare", *files, *QUICK, *TWO)
+    assert result["labelled"] == 40
+    assert "of 40 labelled items are right" in result["sentences"][-1]
+    text = plain(run("compare", *files, *QUICK, *TWO).stdout)
+    assert "Accuracy by the labelled items; 95% intervals" in text
+    refused = run("compare", *files[:2], *QUICK, "--positive", "1")
+    assert "--positive is a class of --labelled" in refused.output
+
+
 def test_same_with_preferences_is_measured(made: Any, tmp_path: Path) -> None:
     """Preferences told the model which class is which; the answers alone do not."""
     folder, simulation, classifier = made

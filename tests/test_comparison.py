@@ -232,3 +232,52 @@ def test_a_classifier_that_never_decides_is_judged_by_the_prior_of_the_others() 
     assert values == pytest.approx([1.0, 0.7, 0.3], abs=0.03)
     assert ranking[1].accuracy.low > 0.6
     assert ranking[1].difference.high < -0.2
+
+
+# ---- with labelled instances ----------------------------------------------------------------
+
+
+def private(size: int, rng: np.random.Generator) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """Two features of items, classes, and annotators who know something else."""
+    y = rng.random(size) < 0.5
+    x = rng.normal(np.where(y, 1.2, -1.2)[:, None], 1, size=(size, 2))
+    return x, y, expit(3 * rng.normal(np.where(y, 1.5, -1.5)))
+
+
+@pytest.mark.parametrize("among_pairs", [False, True])
+def test_labels_measure_accuracies_and_their_difference(among_pairs: bool) -> None:
+    """Differences of two models hold whatever the annotators knew; one feature is left out."""
+    rng = np.random.default_rng(6)
+    x, _, r = private(400, rng)
+    more, y, _ = private(400, rng)
+    ends = np.arange(400).reshape(-1, 2)
+    labels = PairLabels.from_posteriors(*r[ends].T)
+    both = {"two": linear(), "one": linear(1, training=TrainingOptions(learning_rate=1e-6))}
+    known = (more, y) if not among_pairs else (np.concatenate([more[:200], x[:200]]), y)
+    found = compare(both, x[ends], labels, labelled=known, folds=2)
+    assert found.labelled == 400
+    fresh, truth, _ = private(50_000, rng)
+    right = {
+        name: np.mean([(m[name].predict(fresh) > 0) == truth for m in found.estimators])
+        for name in both
+    }
+    first, second = found.rows
+    if among_pairs:  # their classes were drawn anew and mean nothing: half of them is right
+        assert first.accuracy.high < right["two"]
+        return
+    assert [row.name for row in found.rows] == ["two", "one"]
+    for row in found.rows:
+        assert row.accuracy.low <= right[row.name] <= row.accuracy.high
+    assert second.difference.low <= right["one"] - right["two"] <= second.difference.high < 0
+    assert "of 400 labelled items are right" in found.sentences[0]
+    informed = compare(both, x[ends], labels, folds=2).rows[0].accuracy
+    assert informed.high < right["two"], "without labels the informed reading is too low"
+
+
+def test_bad_labels() -> None:
+    x, pairs, labels = table(60)
+    one = {"one": linear(2)}
+    with pytest.raises(ValueError, match=r"the classes of labelled must have shape \(3,\)"):
+        compare(one, x[pairs], labels, labelled=(x[:3] + 9, [1, 0]), folds=2)
+    with pytest.raises(ValueError, match="classes of labelled must be 1, and 0 or -1"):
+        compare(one, x[pairs], labels, labelled=(x[:3] + 9, [1, 0, 2]), folds=2)

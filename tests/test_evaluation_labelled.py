@@ -194,6 +194,25 @@ def test_weights_undo_how_items_were_chosen() -> None:
     assert weighted.low < truth < weighted.high < weighted.low + 0.02
 
 
+def test_items_that_were_chosen_by_the_model_are_no_random_sample() -> None:
+    """Those that it is least sure of, or mostly of one class; a random sample is fine."""
+    rng = np.random.default_rng(16)
+    (z, _), (more, y) = world(1000, rng), world(4000, rng)
+    rare = (more < 0) | (rng.random(4000) < 0.2)
+    unsure = np.argsort(abs(more))[:100]
+    labels = PairLabels.from_posteriors(expit(z[::2]), expit(z[1::2]))
+
+    def warned(rows: Any, weight: Any = None, alone: bool = False) -> bool:
+        known = LabelledItems(more[rows], y[rows], weight, alone=alone)
+        found = evaluate(z[::2], z[1::2], labels, labelled=known).warnings
+        return any("no random sample" in text for text in found)
+
+    assert warned(unsure) and warned(rare) and not warned(unsure, alone=True)
+    assert not warned(np.arange(100)) and not warned(slice(None))
+    weight = np.where(more > 0, 5.0, 1.0)[rare]
+    assert not warned(rare, weight)
+
+
 @pytest.mark.parametrize(
     ("sure", "support", "confidence"),
     [(1.0, "informed", None), (3.0, "below", "over"), (0.3, "between", None)],

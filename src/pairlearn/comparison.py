@@ -1,4 +1,4 @@
-"""Choose a classifier by cross-validation on judged pairs, without labels."""
+"""Choose a classifier by cross-validation on judged pairs, without labels or with a few."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from scipy.special import expit
 from sklearn.base import clone
 
 from pairlearn.annotators import Corrected
-from pairlearn.columns import Floats, check_confidence, check_integer
+from pairlearn.columns import Floats, Mask, as_weights, check_confidence, check_integer
 from pairlearn.estimators.classifier import PairClassifier
 from pairlearn.estimators.fit_input import read_table
+from pairlearn.estimators.instances import read_instances
 from pairlearn.estimators.orientation import stated_priors
 from pairlearn.estimators.parameters import check_parameters
 from pairlearn.estimators.splits import ItemKFold, item_ends
-from pairlearn.evaluation import evaluate
+from pairlearn.evaluation import LabelledItems, evaluate
 from pairlearn.evaluation.classes import rank_classes
 from pairlearn.evaluation.decisions import MethodResult, rank
 from pairlearn.judgements import Judgements
@@ -84,6 +85,8 @@ class Comparison:
         Coverage of each accuracy's interval, and of all intervals of differences together.
     warnings : tuple of str
         Reasons to doubt the ranking.
+    labelled : int
+        Labelled instances that accuracies and differences are measured with.
     estimators : tuple of dict
         The fitted classifiers of each fold, by candidate.
     """
@@ -96,6 +99,7 @@ class Comparison:
     prior: float | tuple[float, ...]
     confidence: float
     warnings: tuple[str, ...] = ()
+    labelled: int = 0
     estimators: tuple[dict[str, PairClassifier], ...] = ()
 
     @property
@@ -130,12 +134,13 @@ def compare(
     sample_weight: Any = None,
     annotator: Any = None,
     about: Any = None,
+    labelled: Any = None,
     folds: int = 3,
     confidence: float = 0.95,
     seed: int = 0,
     progress: Callable[[int, int], None] | None = None,
 ) -> Comparison:
-    """Rank classifiers on judged pairs by cross-validation, without any label.
+    """Rank classifiers on judged pairs by cross-validation, without labels or with a few.
 
     The items are split into folds by `ItemKFold`. Every candidate is fitted to the pairs outside
     a fold and decides about the pairs inside; the accuracy of its decisions, all folds together,
@@ -151,6 +156,10 @@ def compare(
         gradient boosting.
     pairs, labels, sample_weight, annotator, about
         As in `PairClassifier.fit`; ids in `pairs` are looked up in the `preprocessor`.
+    labelled : (X, y) or (X, y, weight), optional
+        Instances drawn at random, and their classes (1, and 0 or −1). Accuracies and differences
+        then hold whatever the answers are worth. Each instance is decided by the models of a fold
+        that did not learn from it.
     folds : int
         At least 2.
     confidence : float
@@ -191,6 +200,11 @@ def compare(
         raise ValueError(f"row {int(selves.argmax())} pairs an item with itself: drop such rows")
     check_integer("folds", folds, 2)
     parts, estimators, total = [], [], folds * len(chosen)
+    known, decided = None, []
+    if labelled is not None:
+        if rows.classes is not None:
+            raise ValueError("labelled is for two classes: measure each model by `evaluate`")
+        known = read_instances("labelled", labelled[0], preprocessor, table.step)
     splits = ItemKFold(folds, random_state=seed).split(item_ends(rows.ends))
     for fold, (train, test) in enumerate(splits):
         models = {}
@@ -201,6 +215,9 @@ def compare(
                 progress(fold * len(chosen) + number, total)
         estimators.append(models)
         parts.append(_scores([*models.values()], rows[test][rows[test].soft], table.features))
+        if known is not None:
+            new = next(iter(models.values())).unseen(np.arange(len(known))[:, None], known, None)
+            decided.append((np.stack([one.log_odds(known) for one in models.values()]), new))
     z = np.concatenate([scores for scores, _ in parts], axis=1)
     judged = Judgements.concatenate([tested.judged for _, tested in parts])
     stated = [c.prior for c in chosen.values() if not isinstance(c.prior, str)]
@@ -218,14 +235,19 @@ def compare(
         options |= {"prior": prior, "annotator": judged.annotator}
         noises = (np.zeros(len(rows)) if noise is None else noise for _, (rows, noise) in parts)
         options["noise"] = np.concatenate([*noises])
-        ranking = rank(list(chosen), z, judged.labels(), **options)
-        best = z[list(chosen).index(ranking[0].name)]
-        evaluation = evaluate(best[:, 0], best[:, 1], judged.labels(), **options)
+        sample = None if known is None else _sample(decided, labelled[1:])
+        ranking = rank(list(chosen), z, judged.labels(), labelled=sample, **options)
+        first = list(chosen).index(ranking[0].name)
+        options["labelled"] = sample and LabelledItems(sample[0][first], *sample[1:])
+        evaluation = evaluate(z[first, :, 0], z[first, :, 1], judged.labels(), **options)
         share, sentences = evaluation.prior.value, evaluation.sentences()
     rough = f"only {len(judged):,} judgements tested models: the intervals are rough"
     warnings = (rough,) * (len(judged) < FEW_TESTED)
     counts = len(rows), len(judged), folds
-    return Comparison(ranking, (*sentences,), *counts, share, confidence, warnings, (*estimators,))
+    return Comparison(
+        ranking, (*sentences,), *counts, share, confidence, warnings,
+        0 if known is None else len(known), (*estimators,),
+    )  # fmt: skip
 
 
 def _scores(
@@ -240,3 +262,15 @@ def _scores(
     flat = features[corrected.judged.ends.ravel()]
     z = np.stack([model.log_odds(flat) for model in models])
     return z.reshape(len(z), -1, 2, *z.shape[2:]), corrected
+
+
+def _sample(decided: Sequence[tuple[Floats, Mask]], classes: Sequence[Any]) -> tuple[Any, ...]:
+    """Log-odds (k, m) of labelled instances, each by the models of one fold; classes, weights."""
+    new = np.stack([mask for _, mask in decided])
+    y, weight = np.asarray(classes[0]), as_weights([*classes[1:], None][0], new.shape[1])
+    if y.shape != weight.shape:
+        raise ValueError(f"the classes of labelled must have shape {weight.shape}; got {y.shape}")
+    turn = np.arange(len(y)) % new.sum(0).clip(1)  # the folds that may, one after the other
+    fold, kept = ((new.cumsum(0) > turn) & new).argmax(0), np.flatnonzero(new.any(0))
+    z = np.stack([z for z, _ in decided])[fold[kept], :, kept].T
+    return z, y[kept], weight[kept]

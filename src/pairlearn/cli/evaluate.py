@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pairlearn.cli import options as opt
-from pairlearn.cli.command import Command, Output, baseline, counted, new_app
+from pairlearn.cli.command import Command, Output, counted, new_app
 from pairlearn.cli.many_classes import class_accuracy, class_output
 from pairlearn.cli.options import argument, check_new_file, check_positive, option
 from pairlearn.cli.reading import Reading
@@ -285,9 +285,6 @@ def report(
     )
     size = write_page(out, build_report(measured), inputs)
     data = measured.to_dict()
-    line = (
-        f"{out}: accuracy {evaluation.accuracy} {_seen_by(evaluation)}, "
-        f"{baseline(evaluation.prior.value)}; {counted(len(data['warnings']), 'warning')}, "
-        f"{size / 1e3:.0f} kB"
-    )
-    return Output({"path": out, "bytes": size, **data}, [line, *seen])
+    counts = f"{counted(len(data['warnings']), 'warning')}, {size / 1e3:.0f} kB"
+    text = [f"{out}: {evaluation.accuracy.sentence()}", counts, *seen]
+    return Output({"path": out, "bytes": size, **data}, text)

@@ -39,6 +39,8 @@ SETTLED_BY_LABELS = {
 }  # fmt: skip
 #: Findings that the classes or their frequencies may be wrong, which `fit` repeats.
 SIDES = {"contradicted-classes", "majority-unclear", "prior-disagrees"}
+#: What −1 and 1 stand for.
+UNNAMED = {"-1": "negative", "1": "positive"}
 #: Attributes of each annotator in the JSON.
 HABITS = ("answers", "guesses", "leans", "spreads", "knowledge", "scale")
 
@@ -324,7 +326,7 @@ def _lines(summary: dict[str, Any], target_prior: float | None, encoder: object)
         f"  loss {{loss:.4f}}, {_shares(summary)}{shifted}{unjudged}".format(**summary),
         "  "
         + "; ".join(
-            f"likeliest {name}: {', '.join(map(str, i))}"
+            f"likeliest {UNNAMED.get(name, name)}: {', '.join(map(str, i))}"
             for name, i in summary["likeliest"].items()
         ),
     ]

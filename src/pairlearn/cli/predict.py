@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pairlearn.cli import options as opt
 from pairlearn.cli.command import Command, CommandError, Output, baseline, new_app
-from pairlearn.cli.options import argument, check_new_file, option, parse_names
+from pairlearn.cli.options import (
+    argument,
+    check_new_file,
+    check_positive,
+    option,
+    parse_names,
+)
 from pairlearn.cli.reading import Reading, column_choice, in_file, parse_classes
 from pairlearn.progress import bar
 
@@ -131,6 +137,8 @@ def compare(
     ] = None,
     folds: Annotated[int, option("Parts that the items are split into.")] = 3,
     classes: opt.Classes = None,
+    labelled: opt.Labelled = None,
+    positive: opt.Positive = None,
     prior: opt.Prior = None,
     majority: opt.Majority = None,
     epochs: opt.Epochs = None,
@@ -144,23 +152,27 @@ def compare(
     as_json: opt.Json = False,
     quiet: Annotated[bool, option("Print the best candidate alone.", "--quiet")] = False,
 ) -> Output:
-    """Rank models on your own pairs by cross-validation, without labels.
+    """Rank models on your own pairs by cross-validation, without labels or with a few.
 
     Accuracies are as the annotators see them, on pairs of items that a model was not trained
-    on. The intervals of the differences hold all together; a candidate whose interval contains
-    0 is a tie.
+    on; with --labelled, the classes of items drawn at random, they hold whatever the answers
+    are worth. The intervals of the differences hold all together; a candidate whose interval
+    contains 0 is a tie.
 
     For example:
       pairlearn compare items.csv pairs.csv
       pairlearn compare items.csv pairs.csv --models linear,mlp-bn
       pairlearn compare items.csv pairs.csv --risks likelihood-abs,sconf-abs
+      pairlearn compare items.csv pairs.csv --labelled known.csv
 
     Exit codes: 0 done, 2 wrong request or unusable file.
     """
     from pairlearn.comparison import compare as run
     from pairlearn.comparison import default_candidates
     from pairlearn.io import read_items
+    from pairlearn.io.pairs import read_labelled
 
+    check_positive(positive, labelled)
     known: dict[str, Any] = {
         "prior": prior, "majority": majority, "epochs": epochs, "classes": parse_classes(classes),
     }  # fmt: skip
@@ -175,16 +187,13 @@ def compare(
     with in_file(pairs):
         judgements = reading.checked(pairs, noisy=noisy, prior=prior, classes=known["classes"])
         judgements = judgements.located(table.ids)
+    sample = None
+    if labelled is not None:
+        rows, _ = read_labelled(labelled, table, positive)
+        sample = table[rows.ends[:, 0]], rows.u, rows.weight
     with bar("training") as progress:
-        comparison = run(
-            chosen,
-            None,
-            judgements,
-            preprocessor=table,
-            folds=folds,
-            seed=seed,
-            progress=progress,
-        )
+        options: Any = {"folds": folds, "seed": seed, "progress": progress, "labelled": sample}
+        comparison = run(chosen, None, judgements, preprocessor=table, **options)
     warnings = [*table.notes, *comparison.warnings]
     return Output(comparison.to_dict(), [*_text(comparison)], comparison.best.name, warnings)
 
@@ -199,11 +208,12 @@ def _text(comparison: Comparison) -> Iterator[Any]:
         difference = "" if row is comparison.best else f"{row.difference}{tie}"
         grid.add_row(row.name, str(row.accuracy), difference, style=style)
     yield grid
+    by = "if the annotators knew everything that the models use"
     yield (
         f"{comparison.tested:,} of {comparison.judgements:,} judgements held out in "
-        f"{comparison.folds} folds; {baseline(comparison.prior)}.\nAccuracy if the annotators knew "
-        f"everything that the models use; {comparison.confidence:.0%} intervals, those of the "
-        "differences all together."
+        f"{comparison.folds} folds; {baseline(comparison.prior)}.\nAccuracy "
+        f"{'by the labelled items' if comparison.labelled else by}; {comparison.confidence:.0%} "
+        "intervals, those of the differences all together."
     )
     yield from comparison.sentences
     yield comparison.verdict

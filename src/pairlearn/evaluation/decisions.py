@@ -209,7 +209,8 @@ def rank(
 
     ``logits`` (k, n, 2) are their outputs for both ends of n pairs; the other parameters are those
     of `estimate_accuracy`, and accuracies those of its informed reading. With ``labelled``, outputs
-    (k, m) and classes (m,) of labelled items, they are prediction-powered. Ties stay in order.
+    (k, m) of labelled items, and what is known of these as in `LabelledItems`, they are
+    prediction-powered. Ties stay in order.
     """
     outputs = np.asarray(logits, dtype=np.float64)
     first = JudgedPairs.of(outputs[0, :, 0], outputs[0, :, 1], labels, **options)
@@ -223,11 +224,11 @@ def rank(
     else:
         from pairlearn.evaluation.labelled import LabelledItems, prediction_powered
 
-        known = [LabelledItems.of((z, labelled[1])) for z in np.asarray(labelled[0], np.float64)]
+        known = [LabelledItems(z, *labelled[1:]) for z in labelled[0]]
         powered = [prediction_powered(*both, accuracy) for both in zip(several, known, strict=True)]
         influences = np.hstack([fit.influence[:, :1] for fit in powered])
         estimates = [fit.estimates()[0] for fit in powered]
-        dependence, ends = Dependence.of(None, len(influences)), float(len(known[0]))
+        dependence, ends = Dependence.of(None, len(influences)), float(powered[0].counts[0])
     decided = [(z > 0).tobytes() for z in outputs]
     return ranked(names, estimates, influences, decided, dependence, ends, first.confidence)
 

@@ -26,6 +26,7 @@ import numpy as np
 from scipy.special import expit
 
 from pairlearn.columns import Floats, Indices, as_column, as_floats, as_weights, first_rows
+from pairlearn.dependence import CLEAR
 from pairlearn.evaluation.decisions import Measure
 from pairlearn.evaluation.judged import Bracket, Estimate, JudgedPairs, proportion, quantile
 from pairlearn.evaluation.readings import independent_probability
@@ -325,6 +326,27 @@ def calibration_slope(pairs: JudgedPairs, labelled: LabelledItems) -> Estimate |
     influence = pairs.weight * (products - slope * squares) / total
     half = pairs.quantile * math.sqrt(float(pairs.dependence.variance(influence)))
     return Estimate(slope, slope - half, slope + half)
+
+
+def chosen_items(pairs: JudgedPairs, labelled: LabelledItems) -> str | None:
+    """A warning if the outputs of labelled items are clearly not those of a random sample.
+
+    Compared are the mean probabilities of a positive and of the model's own decision.
+    """
+    pool, share = np.concatenate([pairs.z, pairs.z_prime]), np.tile(pairs.weight, 2) / 2
+    own, usual = (np.stack([expit(z), expit(abs(z))]) for z in (labelled.logits, pool))
+    mean, found = usual @ share / share.sum(), own @ labelled.weight / len(labelled)
+    trials = len(labelled) ** 2 / (labelled.weight**2).sum()
+    variance = (usual - mean[:, None]) ** 2 @ share / share.sum()
+    error = np.sqrt(variance * (1 / trials + 1 / pairs.effective_ends))
+    if labelled.alone or (abs(found - mean) <= CLEAR * error).all():
+        return None
+    return (
+        "the labelled items are no random sample of items like those of the pairs: on average, the "
+        f"model finds them {found[0]:.2f} positive and is {found[1]:.2f} sure of its decision, of "
+        f"items of the pairs {mean[0]:.2f} and {mean[1]:.2f}. Label items drawn at random, or give "
+        "weights, 1 over the chance of being chosen"
+    )
 
 
 def _agree(one: Estimate, other: Estimate) -> bool:

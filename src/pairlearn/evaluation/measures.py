@@ -25,6 +25,7 @@ from pairlearn.evaluation.labelled import (
     LabelCheck,
     LabelledItems,
     check_labels,
+    chosen_items,
     closer_reading,
     prediction_powered,
 )
@@ -425,7 +426,7 @@ def evaluate(
         confidence=pairs.confidence,
         n=len(pairs),
         effective_pairs=pairs.effective_ends / 2,
-        warnings=tuple(_warnings(pairs, solutions)),
+        warnings=tuple(_warnings(pairs, solutions, known)),
     )
 
 
@@ -538,8 +539,10 @@ def unclear_decisions(pairs: JudgedPairs, solutions: Sequence[Decisions]) -> str
     return None
 
 
-def _warnings(pairs: JudgedPairs, solutions: list[Decisions]) -> list[str]:
-    warnings = []
+def _warnings(
+    pairs: JudgedPairs, solutions: list[Decisions], known: LabelledItems | None
+) -> list[str]:
+    warnings = [] if known is None else [*filter(None, [chosen_items(pairs, known)])]
     effective = pairs.effective_ends / 2
     if effective < FEW_PAIRS:
         warnings.append(
