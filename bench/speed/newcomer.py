@@ -23,9 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 from typer.testing import CliRunner
 
-from pairlearn import PairClassifier, PairLabels
+from pairlearn import Judgements, PairClassifier, PairLabels
 from pairlearn.cli.root import app
-from pairlearn.io import ItemTable, PairTable, read_items, write_items, write_pairs
+from pairlearn.io import ItemTable, read_items, read_pairs, write_items, write_pairs
 
 Floats = NDArray[np.float64]
 FEATURES = 5
@@ -38,8 +38,8 @@ class Case:
     name: str
     reasons: tuple[str, ...]
     """What a warning or a refusal must say, one of them; empty: the figure must be right."""
-    table: PairTable
-    held_out: PairTable
+    table: Judgements
+    held_out: Judgements
     posterior: Callable[[Floats], Floats]
     features: Floats
     options: tuple[str, ...] = ()
@@ -103,7 +103,8 @@ def cases() -> list[Case]:
         else:
             ends = np.arange(items).reshape(-1, 2)
         s, c = change(*answers(r(x), ends))
-        table = PairTable(*ends.T, s, c, noisy=True)
+        columns = {"left": ends[:, 0], "right": ends[:, 1], "similarity": s, "difference": c}
+        table = read_pairs(columns, noisy=True)
         classes = rng.random(items) < r(x) if known else None
         held = table[400:]
         return Case(name, reasons, table[:400], held, r, x, options, classes)
@@ -132,7 +133,7 @@ def cases() -> list[Case]:
              lambda s, c: (s, np.round(2 * c)), "--noisy"),
         case("percentages", ("similarity-scale",), lambda s, c: (100 * s, 100 * c), "--noisy"),
         case("known classes exchanged", ("known classes contradict",), same, known=True),
-        case("--majority at equal classes", ("coin toss",), lambda s, c: (s, None),
+        case("--majority at equal classes", ("come out swapped",), lambda s, c: (s, None),
              "--majority", "negative", r=balanced),
         case("similarities and known classes", (), lambda s, c: (s, None), known=True, r=balanced),
         replace(case("text, categories, dates and gaps", (), same), write=any_columns),
@@ -157,7 +158,11 @@ def run(case: Case, folder: Path) -> bool:
         lines = [f"{k},{int(case.known[k] != wrong)}" for k in range(40)]
         (folder / "known.csv").write_text("\n".join(["id,class", *lines]) + "\n")
         fit += ["--labelled", folder / "known.csv"]
-        checked += ["--majority", "negative"] if not np.isfinite(case.table.difference[0]) else []
+        checked += (
+            ["--majority", "negative"]
+            if not np.isfinite(case.table.labels().difference).any()
+            else []
+        )
     outputs = {
         "check": typed("check", folder / "pairs.csv", *checked),
         "fit": typed("fit", folder / "items.csv", folder / "pairs.csv", "--out",
