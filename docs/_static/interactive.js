@@ -208,6 +208,9 @@ function learn(items, pairs) {
 /* Pairs before which no accuracy is shown: that of 40 random items is known to ±0.15. */
 const ENOUGH = 20;
 
+/* Half the 95% interval of an accuracy of ½, the widest, from the labels of as many items. */
+const doubt = (pairs) => 0.98 / Math.sqrt(2 * pairs);
+
 /* The accuracy as the answers see it; null where the line separates no pair. With p the share of
    positives among items called positive and o among the others, separated pairs have the mean
    difference p − o and the mean similarity po + (1 − p)(1 − o): two solutions. Pairs on one side,
@@ -283,7 +286,9 @@ function startClicks(box) {
       text = `<p><b>${pairs.length}</b> ${pairs.length > 1 ? "pairs" : "pair"} judged.</p>`;
       text += pairs.length < ENOUGH
         ? `<p>Accuracy without labels: after ${ENOUGH} pairs.</p>`
-        : `<p>Accuracy without labels: <b data-key="estimate">${estimate === null ? "–" : show(estimate)}</b></p>
+        : `<p>Accuracy without labels: ${estimate === null ? "no pair lies across the line"
+          : `<b data-key="estimate">${show(estimate)}</b> ± <span data-key="doubt">${show(doubt(pairs.length))}</span>,
+          if the answers are calibrated`}</p>
           <p>By the hidden classes: <b data-key="truth">${show(right)}</b></p>`;
     }
     for (const item of items) {
