@@ -91,7 +91,7 @@ def fit(pairs=PAIRS, labels=LABELS, arguments=None, **parameters):
         ({"labels": changed(LABELS, np.inf, 3, 1)}, "difference is infinite in row 3"),
         ({"labels": changed(LABELS, NAN, 3)}, "neither similarity nor difference in row 3: drop"),
         (
-            {"labels": None, "arguments": {"preference": [1, 0] * 10}},
+            {"labels": None, "arguments": {"preference": ["right", ""] * 10}},
             "in row 1, and there is no preference: drop",
         ),
         ({"labels": np.full((20, 2), "a")}, "labels must be numbers"),
@@ -126,6 +126,7 @@ def test_sparse_pairs_and_models_of_no_kind():
         ({"sample_weight": np.ones((20, 1))}, r"sample_weight must have shape \(n,\)"),
         ({"preference": ["left"]}, "preference has 1 rows and pairs has 20"),
         ({"preference": ["up"] * 20}, "row 0: preference is 'up'; give left"),
+        ({"preference": [1, 0] * 10}, "row 1: preference is 0; give left"),
         ({"preference": np.full(20, 2)}, "row 0: preference is 2; give left"),
         ({"labelled": X}, r"labelled must be \(X, y\)"),
         ({"labelled": (X[:, :2], np.ones(40))}, r"have shape \(2,\) each, and those of the pairs"),

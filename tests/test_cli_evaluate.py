@@ -148,7 +148,7 @@ def test_the_sentence_of_the_library_is_printed(made: Any, tmp_path: Path) -> No
     )
     write_pairs(hard, tmp_path / "pairs.csv")
     text = plain(evaluate(folder, pairs=tmp_path / "pairs.csv").stdout)
-    assert "yes-or-no answers do not show how much they knew" in text
+    assert "these answers do not show how much they knew" in text
 
 
 def test_pairs_that_the_model_was_fitted_to(tmp_path: Path) -> None:

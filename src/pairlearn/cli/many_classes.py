@@ -28,7 +28,7 @@ def class_accuracy(
     known = None
     if labelled is not None:
         rows, labels, weight = read_classes(labelled, held.items)
-        labels = labels.astype(classifier.classes_.dtype)
+        labels = labels.astype(classifier.classes_.dtype.type)  # text of any length
         known = classifier.labelled(held.items[rows], labels, weight)
     priors = None if prior is None else stated_priors(prior, [*map(str, classifier.classes_)])
     accuracy: ClassAccuracy = held.scored.accuracy(priors, confidence, known)

@@ -111,7 +111,7 @@ class AccuracyEstimate(Bracket):
             )
         other = self.independent
         unrelated = (
-            f"up to {other.high:.3f}, since yes-or-no answers do not show how much they knew,"
+            f"up to {other.high:.3f}, since these answers do not show how much they knew,"
             if math.isnan(other.value)
             else f"{other.value:.3f}"
         )

@@ -19,6 +19,7 @@ from pairlearn.columns import (
     Indices,
     Mask,
     RowError,
+    TableError,
     as_text,
     first_rows,
     quote,
@@ -100,7 +101,7 @@ def members_of(about: Sets, classes: Sequence[str]) -> Mask:
         elif masks[number].all():
             problem = f"about is {quote(text)}, all classes: it says nothing"
         if problem:
-            raise RowError(int((place == number).argmax()), problem)
+            raise TableError(f"{problem} (rows: {(place == number).sum()})")
     return np.asarray(masks[place.reshape(-1)])
 
 

@@ -425,22 +425,21 @@ class Judgements:
         names = check_classes(classes)
         if len(names) == 2 and self.about is None:
             return self
-        with locate_errors(lambda row: f"row {row}"):
-            masks = members_of(self.sets, names)
-            named = masks.any(1)
-            if len(names) == 2:
-                values, other = self.values.copy(), masks[:, 0]
-                for number in np.unique(self.kind[other]):
-                    rows = other & (self.kind == number)
-                    values[rows] = KINDS[number].complement(values[rows])
-                return replace(self, values=values, about=None, q=None, classes=None)
-            for row in first_rows(~named & ~self._of_kinds(lambda kind: kind.about_all)):
-                known = KINDS[self.kind[row]]
-                raise RowError(
-                    row,
-                    f"a {known.singular or known.name} is about a class, or a set of classes, where"
-                    f" there are {len(names)}: name it in the column about",
-                )
+        masks = members_of(self.sets, names)
+        named = masks.any(1)
+        if len(names) == 2:
+            values, other = self.values.copy(), masks[:, 0]
+            for number in np.unique(self.kind[other]):
+                rows = other & (self.kind == number)
+                values[rows] = KINDS[number].complement(values[rows])
+            return replace(self, values=values, about=None, q=None, classes=None)
+        bare = ~named & ~self._of_kinds(lambda kind: kind.about_all)
+        for row in first_rows(bare):
+            known = KINDS[self.kind[row]]
+            raise TableError(
+                f"a {known.singular or known.name} is about a class, or a set of classes, where "
+                f"there are {len(names)}: name it in the column about (rows without: {bare.sum()})"
+            )
         return replace(self, classes=names)
 
     @property

@@ -68,11 +68,6 @@ class Column:
                 raise ValueError(f"column {self.name!r}: the word {word!r} {problem}")
 
     @property
-    def signed(self) -> bool:
-        """Whether no word has the value 0, which then means missing."""
-        return bool(self.words) and 0 not in self.words.values()
-
-    @property
     def named(self) -> dict[float, str]:
         """The first word of each value that has words."""
         first: dict[float, str] = {}
@@ -92,9 +87,8 @@ class Column:
             except (TypeError, ValueError, OverflowError) as error:
                 raise TableError(f"{self.name} must be numbers: {error}") from None
         number_of: dict[str, float] = {"": np.nan, **self.words}
-        for value in [*self.named, 0] if self.signed else self.named:
-            number = np.nan if self.signed and not value else value
-            number_of |= dict.fromkeys((f"{value:g}", f"{value:.1f}"), number)
+        for value in self.named:
+            number_of |= dict.fromkeys((f"{value:g}", f"{value:.1f}"), value)
         cells = (str(whole_number(cell)).strip() for cell in array.tolist())
         numbers = np.array([number_of.get(cell, np.inf) for cell in cells], np.float64)
         if wrong := first_rows(np.isinf(numbers), LISTED):
