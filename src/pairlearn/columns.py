@@ -96,7 +96,7 @@ def locate_errors(place: Callable[[Any], str] = row_number, start: int = 0) -> I
     except RowError as error:
         where = place(None if error.row is None else start + error.row)
         more = "".join(f"\n  row {start + row + 1}: {text}" for row, text in error.others)
-        raise TableError(f"{where}: {error.text}{more and ' Also:' + more}") from None
+        raise TableError(f"{where}: {error.text}{more and '. Also:' + more}") from None
 
 
 def quote(value: object) -> str:

@@ -99,7 +99,7 @@ class PairClassifier(PairPredictor):
     epochs : int or "auto"
         "auto" is 200 epochs; fewer, but at least 10, if those would be more than 1,600 steps.
     training : TrainingOptions, optional
-        How networks are trained: batches, learning rate, early stopping, device.
+        How networks are trained: batches, learning rate, weight decay, device.
     random_state : int, RandomState or None
         Determines initial weights, batches and the held-out pairs.
     callbacks : sequence, optional
