@@ -159,11 +159,11 @@ def _measure(
         if similar and (different or scored.side == "better"):
             prior = None
     try:
-        found = scored.accuracy(prior), scored.sentences(prior)
-        doubt = scored.doubt(prior)
+        accuracy, sentences, doubt = scored.measured(prior)
     except ValueError as error:
         return str(error)
-    return HeldAccuracy(*found, count_pairs(scored.ends), len(scored.ends), held, doubt)
+    counts = count_pairs(scored.ends), len(scored.ends)
+    return HeldAccuracy(accuracy, sentences, *counts, held, doubt)
 
 
 def _unseen_log_odds(first: PairClassifier, table: Table, held: HeldOut) -> Floats | None:

@@ -372,12 +372,10 @@ class ScoredClasses:
             p, q, self.judged, priors=prior, confidence=confidence, labelled=known
         )
 
-    def sentences(self, prior: Any = None) -> list[str]:
-        """The accuracy in words."""
-        return [self.accuracy(prior).sentence()]
-
-    def doubt(self, prior: Any = None) -> None:
-        """No warning about the decisions: statements name the classes."""
+    def measured(self, prior: Any = None) -> tuple[ClassAccuracy, list[str], None]:
+        """The accuracy, also in words, and no warning: statements name the classes."""
+        found = self.accuracy(prior)
+        return found, [found.sentence()], None
 
 
 @dataclass(frozen=True)
@@ -449,12 +447,13 @@ class ScoredPairs:
         options |= {"noise": self.noise, "annotator": self.annotator}
         return estimate_accuracy(*self.arguments, prior=prior, **options)
 
-    def sentences(self, prior: float | None = None) -> list[str]:
-        """The accuracy in words; where positives are rare, what the model finds of them first."""
-        return self.evaluate(prior=prior).sentences()
+    def measured(
+        self, prior: float | None = None
+    ) -> tuple[AccuracyEstimate, list[str], str | None]:
+        """The accuracy, also in words, and a warning if the decisions do not follow the classes.
 
-    def doubt(self, prior: float | None = None) -> str | None:
-        """A warning if the decisions do not follow the classes, as far as judgements tell."""
-        side, options = self.likely_side, self.options()
+        Where positives are rare, the words begin with what the model finds of them.
+        """
+        found, side, options = self.evaluate(prior=prior), self.likely_side, self.options()
         pairs = JudgedPairs.of(*self.arguments, prior=prior, side=side, **options)
-        return unclear_decisions(pairs, fit_decisions(pairs, 0.0))
+        return found.accuracy, found.sentences(), unclear_decisions(pairs, fit_decisions(pairs))
