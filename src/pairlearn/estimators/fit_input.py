@@ -58,8 +58,9 @@ class Table:
     the negative and the positive one. ``step`` made the features, ``ids`` (N,) are names, "" if
     unknown, and ``spare`` are instances without any statement. `fit` draws a ``seed`` where it is
     −1, and replaces ``features`` by standardised ones. ``scales`` are those that answers were given
-    on, by column; ``log_odds`` (n, 2) of the judged rows those that models gave which did not see
-    the pair, if some were trained before.
+    on, by column. An earlier fit to a part of the table gives ``log_odds`` (n, 2) of the judged
+    rows, by models that did not see the pair, and the model that it ``tried``, with the factor of
+    its log-odds and its last epoch.
     """
 
     features: NDArray[Any]
@@ -72,6 +73,7 @@ class Table:
     spare: Indices = field(default_factory=lambda: np.empty(0, np.int64))
     scales: Mapping[str, Scale] = field(default_factory=dict)
     log_odds: Floats | None = None
+    tried: tuple[Any, float, float] | None = None
 
     @classmethod
     def of(

@@ -106,9 +106,11 @@ def learn(
         model = choose_model(settings, table.features, rows)
     training = Training.of(settings, table, rows, model)
     rows, unjudged = with_unjudged(training, table, rows)
-    slope, until = training.try_epochs(rows)
+    tried, *found_before = table.tried or (None, 1.0, np.inf)
+    slope, last = found_before if tried == model else training.try_epochs(rows)
+    callbacks = [*callbacks, Until(last)]
     scorer = training.fit(
-        rows, weight=weight, slope=slope, callbacks=[*callbacks, *until], checkpoint=checkpoint
+        rows, weight=weight, slope=slope, callbacks=callbacks, checkpoint=checkpoint
     )
     z = scorer.log_odds(table.features) - scorer.shift
     prior, target = training.orientation.prior, settings.target_prior
@@ -210,23 +212,23 @@ class Training:
             warnings.simplefilter("ignore")
             return self.fit(rows, number=number, share=share)
 
-    def try_epochs(self, rows: Judgements) -> tuple[float, list[Callback]]:
-        """The factor of the log-odds, and callbacks that stop early, by a trial on hard answers.
+    def try_epochs(self, rows: Judgements) -> tuple[float, float]:
+        """The factor of the log-odds, and the epoch to stop after, by a trial on hard answers.
 
-        Without a trial they are 1 and nothing: where answers are soft or few, annotators are ideal,
-        the risk has a prior, or the number of epochs is not automatic.
+        Without a trial they are 1 and ∞: where answers are soft or few, annotators are ideal, the
+        risk has a prior, or the number of epochs is not automatic.
         """
         settings, rows = self.settings, rows.packed(self.seed)
         ideal = settings.annotators == "ideal" or needs_prior(settings.risk)
         few = len(rows) < LEAST_TRIED or float(rows.hard().mean()) <= 0.9
         if settings.epochs != "auto" or ideal or few or is_scikit_learn(self.model):
-            return 1.0, []
+            return 1.0, np.inf
         apart = held_out_rows(rows, TRIAL_SHARE, self.seed)
         recipe = recipe_of(settings, self.model, len(rows), self.seed)
         longer = replace(recipe, patience=max(recipe.patience, recipe.epochs // 2))
         options: Any = {"held_out": rows[apart] or None, "slopes": SLOPES, "earliest": EARLIEST}
         found = self.train(rows[~apart], longer, **options)
-        return found.slope, [Until(found.epoch)]
+        return found.slope, found.epoch
 
 
 def choose_model(settings: PairClassifier, features: Any, rows: Judgements) -> str:

@@ -113,7 +113,8 @@ def fit_and_measure(
     ``holdout`` is 0. Raises DivergedError if the loss is no longer a number.
 
     Annotators are learnt with log-odds by models that did not see a pair. The first model gives
-    those of the pairs that it was fitted without, and its folds those of the others.
+    those of the pairs that it was fitted without, and its folds those of the others. What a trial
+    on hard answers found holds for both models.
     """
     measured: HeldAccuracy | str | None = NOTHING_SOFT if holdout else None
     first = clone(classifier)
@@ -123,7 +124,8 @@ def fit_and_measure(
             warnings.simplefilter("ignore")  # the final fit repeats them
             measured = _measure(first, table, held, prior, progress, checkpoints.measure)
     if isinstance(measured, HeldAccuracy):
-        table = replace(table, log_odds=_unseen_log_odds(first, table, measured.held))
+        tried = first.model_, first.slope_, first.n_iter_
+        table = replace(table, log_odds=_unseen_log_odds(first, table, measured.held), tried=tried)
     with training_bar("2/2 to save" if holdout else "to save") as progress:
         classifier.fit_table(table, progress, checkpoints.fit)
     if isinstance(measured, HeldAccuracy):

@@ -201,7 +201,7 @@ class EarlyStopping(Average):
 class Until(Callback):
     """Stop after a given epoch of a longer training."""
 
-    def __init__(self, epoch: int) -> None:
+    def __init__(self, epoch: float) -> None:
         self.epoch = epoch
 
     def finished(self, learner: Learner) -> bool:
