@@ -13,10 +13,10 @@ import pytest
 
 from model_folders import answer, plain, run, simulated
 from pairlearn import progress as bars
-from pairlearn.estimators import PairClassifier
+from pairlearn.estimators import PairClassifier, learning
 from pairlearn.io import ItemTable, write_items, write_pairs
 from pairlearn.simulation import Simulation, simulate
-from tables import pair_table
+from tables import changed, pair_table
 
 QUICK = ("--model", "linear", "--epochs", 10, "--learning-rate", 0.02)
 ALONE = (*QUICK, "--holdout", 0)
@@ -87,6 +87,27 @@ def test_what_is_printed(made: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert "1/2 to measure: epoch 2 of 2, loss 0." in shown
     assert "2/2 to save: epoch 2 of 2, loss 0." in shown
     assert fit(folder, tmp_path / "model", *ALONE, "--force", "--json").stderr == ""
+
+
+@pytest.mark.parametrize(("people", "hard", "most"), [(1, False, 2), (1, True, 3), (3, False, 6)])
+def test_a_fit_trains_few_models(
+    people: int, hard: bool, most: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The one to keep and the one that is measured; a trial, or folds to learn annotators with."""
+    trained, train = [], learning.train
+
+    def count(x: Any, rows: Any, risk: Any, model: Any, recipe: Any, **options: Any) -> Any:
+        trained.append(model)
+        return train(x, rows, risk, model, replace(recipe, epochs=3), **options)
+
+    monkeypatch.setattr(learning, "train", count)
+    made = simulated(tmp_path, seed=0, pairs=120, annotators=people)
+    if hard:
+        alike = (made.pairs.similarity > 0.5).astype(float)
+        c = np.sign(made.pairs.difference) * (1 - alike)
+        write_pairs(changed(made.pairs, similarity=alike, difference=c), tmp_path / "pairs.csv")
+    fit(tmp_path, tmp_path / "model")
+    assert 2 <= len(trained) <= most
 
 
 def test_the_model_is_that_of_python_on_all_pairs(tmp_path: Path) -> None:
