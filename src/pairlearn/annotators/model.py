@@ -2,9 +2,11 @@
 
 The model is that of Dawid and Skene (1979) with answers that are numbers. There, behind every
 question stands a true class, and each annotator has a confusion matrix; here, behind every pair
-stand two true posteriors r and r', and each annotator four habits. The honest answer is
+stand two true posteriors r and r', and each annotator has four habits. The honest answer is
 
     s = rr' + (1 − r)(1 − r'),   c = r' − r .
+
+With several classes, r is the posterior of the set of classes that the question is about.
 
 Annotator j, asked about a pair,
 
@@ -18,16 +20,17 @@ Annotator j, asked about a pair,
   that the value lay nearer to this level than to others. A hard answer is one draw of the three
   outcomes (left, right, alike), with the leaning s and c as probabilities.
 
-Posteriors are values of a grid of 17, so that a pair is in one of 153 cells. Their distribution is
-learnt as well: one for each tenth of the log-odds that a model, which did not see the pair, gives
-to an item; one for all without log-odds. This is where the features come in: whose answers are
-unrelated to the log-odds guesses, even where no two people judge the same pair.
+Posteriors are values of a grid of 17. Since (r, r') and (1 − r', 1 − r) have the same honest
+answer, a pair is in one of 153 cells. The distribution of posteriors is learnt as well: one for
+each tenth of the log-odds that a model, which did not see the pair, gives to an item; one for all
+without log-odds. This is where the features come in: a person whose answers are unrelated to the
+log-odds guesses, even where no two people judge the same pair.
 
 The E-step computes for each pair the probabilities of the cells, and for each answer the
-probability that it is no guess. The M-step counts: guesses, the distribution of posteriors, and for
-each person the likeliest lean, spread and knowledge. Without log-odds it starts from the answers:
-all people alike, posteriors anywhere. With them it also starts from the log-odds, believed, and
-keeps the better likelihood.
+probability that it is no guess. The M-step counts guesses and posteriors, and takes for each person
+the likeliest lean, spread and knowledge of a few values. Without log-odds it starts from the
+answers: all people alike, posteriors anywhere. With them it also starts from the log-odds,
+believed, and keeps the better likelihood.
 
 Identified without labels are guesses, leans and spreads: honest answers fill a sixth of the (s, c)
 plane, so that leans push answers out of it and most guesses lie outside. So is knowledge where
