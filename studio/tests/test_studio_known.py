@@ -22,7 +22,7 @@ from browser import (
     settled,
     snapshot,
 )
-from pairlearn.annotators.annotator import in_words
+from pairlearn.annotators import in_words
 from pairlearn_studio import Annotator, Project, Store, StoreError
 from pairlearn_studio.cli.annotate import app
 from pairlearn_studio.overview import overview_of

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from pairlearn.annotators import Annotator as Habits
-from pairlearn.annotators.annotator import in_words
+from pairlearn.annotators import in_words
 from pairlearn.labels import PairLabels
 from pairlearn_studio import Annotator, StoredAnswer
 from pairlearn_studio.overview import overview_of, people_of

@@ -1,4 +1,4 @@
-"""Checks of the people who gave the answers: the only caller of `pairlearn.annotators`."""
+"""Checks of the people who gave the answers."""
 
 from __future__ import annotations
 

@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.annotators import Annotators, findings
-from pairlearn.annotators.annotator import Phrase, in_words
+from pairlearn.annotators import Annotators, Phrase, findings, in_words
 from pairlearn.columns import Floats
 from pairlearn.finding import Finding
 from pairlearn.judgements import Judgements

@@ -336,7 +336,7 @@ def status(
 
     Exit codes: 0 done, 2 wrong request or unusable file.
     """
-    from pairlearn.annotators.annotator import in_words
+    from pairlearn.annotators import in_words
 
     with opened(project) as store:
         data = store.status(store.answers())

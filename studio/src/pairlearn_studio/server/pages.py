@@ -18,7 +18,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.templating import Jinja2Templates
 
-from pairlearn.annotators.annotator import Phrase
+from pairlearn.annotators import Phrase
 from pairlearn_studio.exchange import answer_lines, export_table, settled
 from pairlearn_studio.judges import order_effects
 from pairlearn_studio.overview import format_number, group_by, infeasible_rows
