@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import ClassVar
 
-from pairlearn.annotators import SENTENCES
+from pairlearn.annotators import SENTENCES, Annotators
 from pairlearn.check.checks import CHECKS, Check
 from pairlearn.check.view import TableView
 from pairlearn.evaluation.ranking import against_classes
@@ -79,11 +79,14 @@ class _People(AnnotatorCheck):
         named = [person.name for person in view.people.people if getattr(person, self.trait)]
         if named:
             words = "; ".join(f"{name}: {view.people.describe(name)}" for name in named)
-            yield self.found((), named, words=words)
+            needed = Annotators.needed(view.judgements)
+            yield self.found(
+                (), named, words=words, fit="fit" if needed else "fit --annotators learn"
+            )
 
 
 class OutlyingAnnotator(_People):
-    """Many answers do not fit the pairs. {words}. fit gives them less weight or none; talk to these
+    """Many answers do not fit the pairs. {words}. {fit} gives them less weight or none; talk to these
     people, or leave them out.
     """
 
@@ -91,7 +94,7 @@ class OutlyingAnnotator(_People):
 
 
 class LeaningAnnotator(_People):
-    """A habit shifts answers. {words}. fit removes it; ask how the question was understood."""
+    """A habit shifts answers. {words}. {fit} removes it; ask how the question was understood."""
 
     code, severity, trait = "leaning-annotator", "warning", "leaning"
 
