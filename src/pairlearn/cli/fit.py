@@ -354,9 +354,10 @@ def _accuracy(accuracy: dict[str, Any], prior: Any) -> list[str]:
     answers = "{held_out:,} answers about " * (accuracy["pairs"] < accuracy["held_out"])
     dropped = "; {dropped:,} that straddle the split left out" * bool(accuracy["dropped"])
     beside = f"; {baseline(prior)}" * (accuracy.get("method") != "agreement")
+    others = counted(accuracy["training"], "other judgement")
     line = (
         f"measured on {answers}{{pairs:,}} pairs of held-out items, by a model fitted to "
-        f"{{training:,}} other judgements{dropped}{beside}"
+        f"{others}{dropped}{beside}"
     ).format(**accuracy)
     *rare, sentence = accuracy["sentences"]
     return [f"  {text}" for text in (" ".join(rare), sentence, line) if text]
