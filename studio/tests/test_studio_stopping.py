@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import sys
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -98,6 +100,8 @@ def test_the_page_shows_what_the_careless_cost(
     without = report["forecast"]
     assert without["now"][1] <= exported <= without["now"][2]
     assert without["next_half_width"] < without["half_width"]
+    low, high = map(float, re.findall(r"\d\.\d{3}", without["sentence"])[:2])
+    assert low <= exported <= high and without["sentence"] in unescape(page)
     assert f"Without {', '.join(CARELESS)}, who are flagged below" in page
     assert f"{without['now'][0]:.0%}" in page and "gives one answer to everything" in page
     first = export_table([answer for answer in answers if answer.annotator == "careful 0"])

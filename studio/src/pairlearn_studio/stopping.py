@@ -71,7 +71,8 @@ class Outlook:
     """Accuracy of a quick model, ``now`` and as planned, each as (estimate, low, high).
 
     ``pairs`` counts those judged with both numbers. ``gain`` is the expected gain of the next 50
-    pairs, and ``next_half_width`` that of the interval after them.
+    pairs, and ``next_half_width`` that of the interval after them. ``sentence`` says how accurate
+    the model is by both readings of the answers so far, and what that assumes, as `fit` does.
     """
 
     pairs: int
@@ -81,6 +82,7 @@ class Outlook:
     gain: float
     half_width: float
     next_half_width: float
+    sentence: str
 
 
 def outlook(
@@ -121,9 +123,10 @@ def outlook(
     now, later = with_pairs(pairs), with_pairs(pairs + NEXT)
     half = (now[2] - now[1]) / 2
     narrower = sampling * (1 - math.sqrt(pairs / (pairs + NEXT)))
+    both = estimate_accuracy(predicted[:, 0], predicted[:, 1], stated, items=ends)
     return Outlook(
         pairs, planned, now, with_pairs(max(planned, pairs)), later[0] - now[0], half,
-        half - narrower,
+        half - narrower, both.sentence(),
     )  # fmt: skip
 
 

@@ -370,7 +370,7 @@ def _outlook(outlook: dict[str, Any], current: bool) -> str:
     return (
         f"forecast{'' if current else ' (of an earlier state)'}: accuracy {value:.2f} "
         f"({low:.2f} to {high:.2f}) with {outlook['pairs']} pairs; the next 50 add "
-        f"{100 * outlook['gain']:+.1f} points"
+        f"{100 * outlook['gain']:+.1f} points. {outlook['sentence']}"
     )
 
 
