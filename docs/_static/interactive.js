@@ -173,7 +173,7 @@ function startGeometry(box) {
 
 const sigmoid = (z) => 1 / (1 + Math.exp(-z));
 
-/* A generator with a seed, so that everybody sees the same items (mulberry32). */
+/* A generator with a seed, so that all readers see the same items (mulberry32). */
 function randomNumbers(seed) {
   let state = seed;
   return () => {
@@ -247,7 +247,7 @@ function startClicks(box) {
     current = { left, right };
   }
 
-  /* The answer of somebody who knows the chances of both classes, and no more. */
+  /* The answer of an annotator who knows the chances of both classes, and no more. */
   function ideal({ left, right }) {
     const [r, t] = [items[left].r, items[right].r];
     return [r * (1 - t), (1 - r) * t, r * t + (1 - r) * (1 - t)];

@@ -1,4 +1,4 @@
-// The supervisor's page: make links, end somebody's part, settle pairs, look at one annotator's
+// The supervisor's page: make links, end an annotator's part, settle pairs, look at one annotator's
 // answers. What changes replaces what was there, without loading the page again.
 
 import { t } from "./words.js";
