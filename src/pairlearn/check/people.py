@@ -86,8 +86,8 @@ class _People(AnnotatorCheck):
 
 
 class OutlyingAnnotator(_People):
-    """Many answers do not fit the pairs. {words}. {fit} gives them less weight or none; talk to these
-    people, or leave them out.
+    """Many answers do not fit the pairs. {words}. {fit} gives them less weight or none; talk to
+    these people, or leave them out.
     """
 
     code, severity, trait = "outlying-annotator", "warning", "outlying"
