@@ -336,6 +336,14 @@ class Changes(Queries):
         insert = "INSERT OR IGNORE INTO assignment (annotator, pair) VALUES (?, ?)"
         self.rows(insert, annotator, pair)
 
+    def give(self, wanted: Iterable[tuple[int, int]]) -> None:
+        """Assign pairs to annotators, as (annotator, pair): they stay theirs, and come first."""
+        change = self.log("assigned by the supervisor")
+        update = "UPDATE assignment SET touched = ? WHERE annotator = ? AND pair = ?"
+        for annotator, pair in wanted:
+            self._assign(annotator, pair)
+            self.rows(f"{update} AND answer IS NULL", change, annotator, pair)
+
     def reassign(self, project: Project) -> None:
         """Assign the open pairs anew; pairs that an annotator answered or sees now stay theirs."""
         self._share_out(project, _KEPT)
@@ -365,8 +373,8 @@ class Changes(Queries):
         ):
             self.connection.executemany(statement, sorted(rows))
         self._assign_checks(project, wanted, list(active))
-        self.set_setting("overlap", f"{project.overlap} {project.models_count}")
-        detail = f"{len(pairs)} pairs, {len(active)} annotators, overlap {project.overlap}"
+        self.set_setting("overlap", f"{project.overlap:g} {project.models_count}")
+        detail = f"{len(pairs)} pairs, {len(active)} annotators, overlap {project.overlap:g}"
         self.log("pairs assigned", detail)
 
     def _ids(self, table: str, condition: str) -> list[int]:

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.columns import check_integer
 from pairlearn.judgements.sets import join_set, propose_sets
 from pairlearn.randomness import stream, uniform
 from pairlearn_studio.project import Project
@@ -71,14 +70,23 @@ def choose_sets(
     return [("", 1.0) if one else which for one, which in zip(same, asked, strict=True)]
 
 
+def judges_needed(pair: int, overlap: float) -> int:
+    """How many annotators judge a pair by its number; ``overlap`` is their mean.
+
+    >>> [judges_needed(pair, 1.25) for pair in range(1, 9)]
+    [1, 1, 1, 2, 1, 1, 1, 2]
+    """
+    return int(pair * overlap) - int((pair - 1) * overlap)
+
+
 def assign(
     pairs: Sequence[int],
     annotators: Mapping[int, float],
-    overlap: int,
+    overlap: float,
     seed: int,
     kept: Mapping[int, Iterable[int]] | None = None,
 ) -> dict[int, list[int]]:
-    """Assign every pair to ``overlap`` annotators, with equal loads.
+    """Assign every pair to ``overlap`` annotators (`judges_needed`), with equal loads.
 
     Pairs go in their order to those with the fewest so far, ties by a lot that ``seed``
     determines: without ``kept`` the loads of any two annotators differ by at most one.
@@ -92,17 +100,17 @@ def assign(
     >>> assign([1, 2, 3], most, overlap=2, seed=0)
     {1: [20, 30], 2: [10, 20], 3: [30, 10]}
     """
-    check_integer("overlap", overlap, 1)
     held = {pair: list(dict.fromkeys(who)) for pair, who in (kept or {}).items()}
     load = Counter(who for whose in held.values() for who in whose)
     bits = stream(seed, "annotate", "assignment").bit_generator
-    lots = iter(bits.random_raw(len(annotators) + len(pairs) * overlap).tolist())
+    needed = {pair: judges_needed(pair, overlap) for pair in pairs}
+    lots = iter(bits.random_raw(len(annotators) + sum(needed.values())).tolist())
     priority = {who: (load[who], next(lots)) for who in annotators}
     assigned: dict[int, list[int]] = {}
     for pair in pairs:
         holders = held.get(pair, [])
         free = [who for who in priority if who not in holders and load[who] < annotators[who]]
-        added = heapq.nsmallest(overlap - len(holders), free, key=priority.__getitem__)
+        added = heapq.nsmallest(needed[pair] - len(holders), free, key=priority.__getitem__)
         for who in added:
             load[who] += 1
             priority[who] = (load[who], next(lots))

@@ -109,8 +109,8 @@ class Project:
         the first one.
     columns : tuple of str
         Columns of a table to show; all if empty.
-    overlap : int
-        Number of annotators who judge each pair.
+    overlap : float
+        Number of annotators who judge each pair: 1.2 is two for every fifth pair.
     models_count : bool
         Count the answers of models towards the overlap. By default people judge every pair.
     answers : {"exact", "graded", "each"}
@@ -158,7 +158,7 @@ class Project:
     question_difference: Text = ""
     help: Text = ""
     columns: tuple[Text, ...] = ()
-    overlap: Count = 1
+    overlap: Annotated[float, msgspec.Meta(ge=1, le=1000)] = 1
     models_count: bool = False
     answers: AnswerMode = "exact"
     hide_ids: bool = False

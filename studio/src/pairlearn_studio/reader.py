@@ -187,13 +187,22 @@ class StoreReader(Queries):
             "SELECT 1 FROM pair p LEFT JOIN assignment a ON a.pair = p.id "
             "AND a.answer IS NOT NULL LEFT JOIN annotator n ON n.id = a.annotator "
             "WHERE p.origin = 'plan' GROUP BY p.id "
-            "HAVING count(CASE WHEN n.origin <> 'model' OR ? THEN 1 END) < ? "
-            "AND coalesce(max(n.name = ?), 0) = 0 LIMIT 1",
+            "HAVING count(CASE WHEN n.origin <> 'model' OR ?1 THEN 1 END) "
+            "< CAST(p.id * ?2 AS INT) - CAST((p.id - 1) * ?2 AS INT) "
+            "AND coalesce(max(n.name = ?3), 0) = 0 LIMIT 1",
             self.project.models_count,
             self.project.overlap,
             self.adjudicator or "",
         )
         return lacking is None
+
+    def assignments(self) -> list[tuple[str, str, str, bool]]:
+        """Left item, right item, annotator, and whether it is answered, of each assignment."""
+        return self.rows(
+            "SELECT p.left, p.right, n.name, a.answer IS NOT NULL FROM assignment a "
+            "JOIN pair p ON p.id = a.pair JOIN annotator n ON n.id = a.annotator "
+            "WHERE p.origin = 'plan' ORDER BY p.id, n.id"
+        )
 
     def latest(self) -> int:
         """Id of the last change."""

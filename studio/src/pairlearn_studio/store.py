@@ -108,7 +108,8 @@ class Store(StoreReader):
                 raise sqlite3.DatabaseError(damage)
         with ExitStack() as on_failure:
             store = on_failure.enter_context(cls(project))
-            if store.setting("overlap") not in (None, f"{project.overlap} {project.models_count}"):
+            shared_out = f"{project.overlap:g} {project.models_count}"
+            if store.setting("overlap") not in (None, shared_out):
                 store.carry_out(lambda changes: None, who="project file", share_out=True)
             if store.planned() != project.plan.pairs:
                 ids = store.items.ids
@@ -196,6 +197,22 @@ class Store(StoreReader):
         return self.carry_out(
             lambda changes: changes.add_annotators(names, expires_at, quota), share_out=True
         )
+
+    def assign(self, rows: Sequence[tuple[str, str, str]]) -> None:
+        """Give pairs of the plan to annotators, as (left, right, name); others keep theirs.
+
+        They come first, and stay where open pairs are assigned anew. An open pair that others have
+        beyond its overlap is taken from them.
+        """
+        who = {one.name: one.id for one in self.annotators() if one.active}
+        pairs = {frozenset((p.left, p.right)): p.id for p in self.pairs() if p.origin == "plan"}
+        for number, (left, right, name) in enumerate(rows, 1):
+            if name not in who:
+                raise StoreError(f"row {number}: no annotator {name!r} takes part")
+            if frozenset((left, right)) not in pairs:
+                raise StoreError(f"row {number}: {left!r}, {right!r} is no pair of the plan")
+        wanted = [(who[name], pairs[frozenset((left, right))]) for left, right, name in rows]
+        self.carry_out(lambda changes: changes.give(wanted), share_out=True)
 
     def retire(self, annotator_id: int) -> None:
         """End an annotator's part: their link is void, their open pairs go to the others."""
@@ -290,7 +307,7 @@ class Store(StoreReader):
 
         More pairs or a larger overlap make another completion.
         """
-        goal = f"{len(self.pairs())} pairs, overlap {self.project.overlap}" if sent else ""
+        goal = f"{len(self.pairs())} pairs, overlap {self.project.overlap:g}" if sent else ""
 
         def work(changes: Changes) -> bool:
             before = changes.setting("sent")

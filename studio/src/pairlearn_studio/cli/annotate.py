@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pairlearn.cli.command import Command, Output, new_app
+from pairlearn.cli.command import Command, Output, counted, new_app
 from pairlearn.cli.options import Json, Seed, argument, option, parse_names
 from pairlearn_studio.cli import ask, exchange, serve
 from pairlearn_studio.cli.exchange import ProjectFolder, opened
@@ -39,7 +41,9 @@ def init(
         Literal["table", "image", "text"] | None,
         option("Kind of the items, if a folder has several."),
     ] = None,
-    overlap: Annotated[int, option("Annotators of each pair.", min=1)] = 1,
+    overlap: Annotated[
+        float, option("Annotators of each pair; 1.2 is two for every fifth.", min=1, max=1000)
+    ] = 1,
     title: Annotated[str, option("Title of the pages.", default="the names of the classes")] = "",
     positive: Annotated[str, option("Name of the positive class.", default="positive")] = "",
     negative: Annotated[str, option("Name of the negative class.", default="negative")] = "",
@@ -132,7 +136,7 @@ def init(
         "fit": describe_fit(made),
     }
     text = [
-        f"{made.folder}: {count:,} items, {made.plan.pairs:,} pairs, overlap {made.overlap}; "
+        f"{made.folder}: {count:,} items, {made.plan.pairs:,} pairs, overlap {made.overlap:g}; "
         f"the questions are in {made.path}",
         f"  supervisor  {data['supervisor']}",
         *(f"  {name}  {link}" for name, link in links.items()),
@@ -270,6 +274,46 @@ def retire(
                 raise ValueError(f"the part of {who.name!r} has ended already")
         for who in people:
             store.retire(who.id)
+
+
+@app.command(cls=Command)
+def assign(
+    project: ProjectFolder,
+    file: Annotated[
+        Path | None,
+        argument("Table (.csv, .parquet) of left, right and annotator.", show_default="show them"),
+    ] = None,
+    *,
+    as_json: Json = False,
+) -> Output:
+    """Show who judges which pairs, or give pairs of the plan to annotators.
+
+    The pairs of the file come first for their annotators, and stay theirs. All other open
+    pairs are assigned anew, so that all annotators have about as many.
+
+    For example:
+      pairlearn annotate assign pumps > who.csv
+      pairlearn annotate assign pumps who.csv
+
+    Exit codes: 0 done, 2 wrong request or unusable file.
+    """
+    from pairlearn.cli.reading import in_file
+    from pairlearn_studio.items import read_columns
+
+    with opened(project) as store:
+        if file is not None:
+            columns = read_columns(file, "assignments", "left", "right", "annotator")
+            named = (columns[name] for name in ("left", "right", "annotator"))
+            with in_file(file):
+                store.assign(list(zip(*named, strict=True)))
+        rows = store.assignments()
+    names = ("left", "right", "annotator", "answered")
+    data = [dict(zip(names, (*row[:3], bool(row[3])), strict=True)) for row in rows]
+    if file is not None:
+        return Output(data, [f"{counted(len(columns['left']), 'pair')} assigned"])
+    lines = io.StringIO()
+    csv.writer(lines, lineterminator="\n").writerows([names, *(one.values() for one in data)])
+    return Output(data, [lines.getvalue().rstrip("\n")])
 
 
 @app.command(cls=Command)
