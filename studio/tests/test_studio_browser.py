@@ -356,12 +356,20 @@ def test_supervisor_makes_a_link_that_works(desk: Desk) -> None:
         ["all annotators", "Ann", "Bob", "Elsewhere", "Zoë"]
     )
     expect(page.locator("#who")).to_have_value("1")
-    expect(page.locator(".dot.dim")).to_have_count(1)
+    expect(page.locator("#dots .dim")).to_have_count(1)
     page.locator("#who").select_option(label="all annotators")
-    expect(page.locator(".dot.dim")).to_have_count(0)
+    expect(page.locator("#dots .dim")).to_have_count(0)
     link = page.locator("#link").input_value()
     assert re.fullmatch(rf"{url}/a/[\w-]{{43}}", link)
     snapshot(page, "supervisor")
+    # What failed shows no link, which would be that of another person.
+    page.locator("#name").fill("Zoë")
+    press(page, "Enter")
+    expect(page.locator("#made")).to_contain_text("Not done: an annotator 'Zoë' already exists")
+    expect(page.locator("#link-box")).to_be_hidden()
+    page.once("dialog", lambda dialog: dialog.dismiss())
+    page.locator("tr:has-text('Zoë') [data-renew]").click()  # asks, and changes nothing
+    expect(page.locator("#link-box")).to_be_hidden()
     page.goto(link)
     page.wait_for_url("**/annotate/*")
     settled(page)

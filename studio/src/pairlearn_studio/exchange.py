@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -95,14 +95,16 @@ def _labels(answer: StoredAnswer) -> list[StoredAnswer]:
     ]  # fmt: skip
 
 
-def answer_lines(answers: Sequence[StoredAnswer], author: str | None = None) -> Iterator[bytes]:
-    """Every answer as a line of JSON, "can't say" too; marks those that ``author`` overruled."""
+def answer_lines(
+    answers: Sequence[StoredAnswer], standing: Iterable[StoredAnswer]
+) -> Iterator[bytes]:
+    """Every answer as a line of JSON, "can't say" too; marks those that are not ``standing``."""
     internal = {"id", "pair", "others", "key"}
-    standing = {answer.id for answer in settled(answers, author)}
+    ids = {answer.id for answer in standing}
     for answer in answers:
         line = {name: value for name, value in vars(answer).items() if name not in internal}
         line |= answer.others
-        if answer.id not in standing:
+        if answer.id not in ids:
             line["overruled"] = True
         yield msgspec.json.encode(line) + b"\n"
 

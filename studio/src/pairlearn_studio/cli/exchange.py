@@ -83,7 +83,7 @@ def export(
     exported = exchange.export_table(answers)
     if as_lines:
         with replacing(out) as part, part.open("wb") as file:
-            file.writelines(exchange.answer_lines(kept, author))
+            file.writelines(exchange.answer_lines(kept, answers))
     else:
         exported.write(out)
     data: dict[str, Any] = {

@@ -47,8 +47,8 @@ from pairlearn_studio.store_file import StoreError, StoreFileError
 
 #: A pair left open overnight takes less than a day: more is a broken clock.
 LONGEST_SECONDS = 86_400.0
-#: Latest answers that annotators can look at and change.
-MOST_OWN = 200
+#: Answers of their own that annotators are shown at a time.
+MOST_OWN = 100
 ASKED = (
     "SELECT p.about FROM assignment a JOIN pair p ON p.id = a.pair "
     "WHERE a.annotator = ? AND a.pair = ?"
@@ -238,8 +238,8 @@ def call(
 async def get_task(studio: Studio, who: Annotator, request: Request) -> Reply:
     """The pair to judge now, or one of the sender's pairs, with the standing answer to it."""
     state = _state(studio, who)
-    if (text := request.query_params.get("pair")) is not None:
-        pair = _pair_number(text)
+    if "pair" in request.query_params:
+        pair = _whole_number(request, "pair")
         standing = studio.store.find_answers(THEIRS, who.id, pair)
         task = studio.store.task(who.id, pair)
         if task is None or not standing:
@@ -252,10 +252,12 @@ async def get_task(studio: Studio, who: Annotator, request: Request) -> Reply:
 
 
 @call(f"{ANNOTATOR}/api/answers")
-async def get_own_answers(studio: Studio, who: Annotator, _: Request) -> Reply:
-    """The sender's standing answers, the latest first."""
-    answers = studio.store.find_answers(f"({STANDING_OF}) x", who.id)[::-1][:MOST_OWN]
+async def get_own_answers(studio: Studio, who: Annotator, request: Request) -> Reply:
+    """The sender's standing answers, the latest first, a page at a time."""
+    first = MOST_OWN * _whole_number(request, "page", "0")
+    answers = studio.store.find_answers(f"({STANDING_OF}) x", who.id)[::-1][first:]
     return {
+        "more": len(answers) > MOST_OWN,
         "answers": [
             {
                 "pair": answer.pair,
@@ -264,8 +266,8 @@ async def get_own_answers(studio: Studio, who: Annotator, _: Request) -> Reply:
                 "note": answer.note,
             }
             | ends_of(studio, answer, longest=200)
-            for answer in answers
-        ]
+            for answer in answers[:MOST_OWN]
+        ],
     }
 
 
@@ -281,9 +283,10 @@ def answer_words(project: Project, answer: StoredAnswer) -> str:
     return f"s = {s:.0%}, c = {c:+.0%}".replace("-", "−").replace("+nan%", "–").replace("nan%", "–")
 
 
-def _pair_number(text: str) -> int:
+def _whole_number(request: Request, name: str, default: str = "") -> int:
+    text = request.query_params.get(name, default)
     if not text.isascii() or not text.isdigit() or len(text) > 15:
-        raise FormError("pair must be a whole number")
+        raise FormError(f"{name} must be a whole number")
     return int(text)
 
 
@@ -360,7 +363,7 @@ async def post_undo(studio: Studio, who: Annotator, form: UndoForm) -> Reply:
 @call(f"{ANNOTATOR}/api/ahead")
 async def get_ahead(studio: Studio, who: Annotator, request: Request) -> Reply:
     """The items most likely shown after ``pair``, so that the page can preload their pictures."""
-    pair = _pair_number(request.query_params.get("pair", ""))
+    pair = _whole_number(request, "pair")
     task = studio.store.next_task(who.id, after=pair)
     ends = ends_of(studio, task) if task is not None else {}
     return {"ahead": [ends[side] for side in ("left", "right") if ends]}

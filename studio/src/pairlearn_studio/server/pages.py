@@ -138,13 +138,23 @@ TEMPLATES.env.filters["figure"] = format_number
 
 
 class Dot(NamedTuple):
-    """Equal answers of one annotator in the (c, s) plane, in percent, and how many there are."""
+    """Equal answers in the (c, s) plane, in percent, and how many there are.
+
+    They are those of one annotator, or of ``who`` 0, all together. ``always`` marks those that are
+    also shown where no annotator is chosen.
+    """
 
     x: float
     y: float
-    who: int
     fits: bool
-    times: int = 1
+    who: int
+    times: int
+    always: bool
+
+    @property
+    def radius(self) -> float:
+        """Grows with the number of answers, which stands inside unless it is 1."""
+        return 1.6 if self.times == 1 else round(min(max(1.2 * self.times**0.5, 3), 6), 2)
 
 
 async def get_supervisor(request: Request) -> Response:
@@ -169,19 +179,22 @@ def get_status(studio: Studio, _: Annotator, __: Request) -> Reply:
 def get_export(studio: Studio, _: Annotator, request: Request) -> Reply:
     """The judgements as a file: csv or parquet for `pairlearn fit`, or every answer as jsonl.
 
-    Answers that the supervisor overruled are marked in jsonl, and left out otherwise.
+    Answers that the supervisor overruled are marked in jsonl, and left out otherwise. They can be
+    filtered as on the page of all answers.
     """
     kind, store = request.query_params.get("format", "jsonl"), studio.store
     name = f"{studio.project.folder.resolve().name}.{kind}"
     headers = {"Content-Disposition": f'attachment; filename="{name}"'}
-    answers = store.drawn(store.answers())
+    answers = store.drawn(_find_answers(studio, **_filters(request))[::-1])
+    standing = settled(store.drawn(store.answers()), store.adjudicator)
     if kind == "jsonl":
-        lines = answer_lines(answers, store.adjudicator)
+        lines = answer_lines(answers, standing)
         return StreamingResponse(lines, media_type="application/x-ndjson", headers=headers)
     if kind not in ("csv", "parquet"):
         raise FormError("format must be csv, parquet or jsonl")
     try:
-        exported = export_table(settled(answers, store.adjudicator))
+        wanted = {answer.id for answer in answers}
+        exported = export_table([answer for answer in standing if answer.id in wanted])
     except ValueError as error:  # nothing to export yet
         raise HTTPException(404, str(error)) from None
     with TemporaryDirectory() as folder:
@@ -276,13 +289,18 @@ def post_settle(studio: Studio, _: Annotator, form: SettleForm) -> Reply:
 
 def dots(answers: list[StoredAnswer], numbers: dict[str, int]) -> list[Dot]:
     """The answers with both s and c as points of the plane, equal ones together."""
-    counts = Counter[Dot]()
+    places: dict[tuple[float, float, bool], Counter[int]] = {}
     for answer, misfit in zip(answers, infeasible_rows(answers).tolist(), strict=True):
         s, c = answer.numbers
         if s is not None and c is not None:
-            who = numbers.get(answer.annotator, 0)
-            counts[Dot(round(100 * c, 1), round(100 * s, 1), who, not misfit)] += 1
-    return [dot._replace(times=times) for dot, times in counts.most_common(MOST_DOTS)]
+            place = (round(100 * c, 1), round(100 * s, 1), not misfit)
+            places.setdefault(place, Counter())[numbers[answer.annotator]] += 1
+    found = []
+    for place, counts in places.items():
+        if len(counts) > 1:
+            found.append(Dot(*place, 0, counts.total(), True))
+        found += [Dot(*place, who, times, len(counts) == 1) for who, times in counts.items()]
+    return sorted(found, key=lambda dot: dot.times)[-MOST_DOTS:]  # large ones above the others
 
 
 def disputes(answers: Sequence[StoredAnswer]) -> list[list[StoredAnswer]]:
@@ -327,7 +345,7 @@ async def get_answers(request: Request) -> Response:
     """The supervisor's list of answers, by annotator, answer and text, a page at a time."""
     studio = studio_of(request)
     studio.sessions.identify(request, "supervisor")
-    query = {name: request.query_params.get(name, "") for name in ("who", "answer", "text")}
+    query = _filters(request)
     page = request.query_params.get("page", "0")
     number = int(page) if page.isascii() and page.isdigit() and len(page) < 9 else 0
     found = await run_in_threadpool(_find_answers, studio, **query)
@@ -344,6 +362,10 @@ async def get_answers(request: Request) -> Response:
         "level_words": _level_words(studio.project),
     }
     return TEMPLATES.TemplateResponse(request, "answers.html", context)
+
+
+def _filters(request: Request) -> dict[str, str]:
+    return {name: request.query_params.get(name, "") for name in ("who", "answer", "text")}
 
 
 def _find_answers(studio: Studio, who: str, answer: str, text: str) -> list[StoredAnswer]:

@@ -478,9 +478,18 @@ function focusActive() {
 
 async function openOwn() {
   if (busy || lesson || !at("start").hidden) return;
-  const own = await studio.own().catch(() => []);
-  at("own-text").textContent = own.length ? t("The latest first. Choose one to change it.") : t("None yet.");
-  at("own-list").replaceChildren(...own.map((one) => {
+  at("own-list").replaceChildren();
+  at("older").dataset.page = "0";
+  await listOwn();
+  at("own").showModal();
+}
+
+async function listOwn() {
+  const page = Number(at("older").dataset.page);
+  const { answers: own, more } = await studio.own(page).catch(() => ({ answers: [], more: false }));
+  at("older").hidden = !more;
+  at("older").dataset.page = String(page + 1);
+  at("own-list").append(...own.map((one) => {
     const row = document.createElement("li");
     const button = document.createElement("button");
     button.type = "button";
@@ -491,7 +500,8 @@ async function openOwn() {
     row.append(button);
     return row;
   }));
-  at("own").showModal();
+  const any = at("own-list").firstChild;
+  at("own-text").textContent = any ? t("The latest first. Choose one to change it.") : t("None yet.");
 }
 
 async function revise(pair) {
@@ -532,6 +542,7 @@ at("add-note").addEventListener("click", () => openNote(at("note-box").hidden));
 at("retry").addEventListener("click", () => studio.wake());
 at("open-help").addEventListener("click", openHelp);
 at("open-answers").addEventListener("click", openOwn);
+at("older").addEventListener("click", listOwn);
 at("letters").addEventListener("change", () => setLetters(at("letters").checked));
 at("begin").addEventListener("click", begin);
 at("next-lesson").addEventListener("click", nextKnown);

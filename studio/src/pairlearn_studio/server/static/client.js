@@ -56,8 +56,8 @@ export class Studio {
     return call(`task?pair=${pair}`);
   }
 
-  async own() {
-    return (await call("answers")).answers;
+  own(page) {
+    return call(`answers?page=${page}`);
   }
 
   practise(answer) {

@@ -96,8 +96,10 @@ document.addEventListener("submit", (event) => {
 
 function dim() {
   const who = at("who").value;
-  for (const dot of document.querySelectorAll(".dot")) {
-    dot.classList.toggle("dim", who !== "" && dot.dataset.who !== who);
+  for (const dot of document.querySelectorAll("#dots g")) {
+    const theirs = dot.dataset.who === who;
+    dot.classList.toggle("dim", who !== "" && !theirs);
+    dot.classList.toggle("off", !theirs && dot.dataset.always === undefined);
   }
 }
 document.addEventListener("change", ({ target }) => target === at("who") && dim());
