@@ -46,7 +46,7 @@ def submit_level(store: Store, who: int, pair: int, level: str) -> None:
 
 @pytest.fixture(scope="module")
 def crowd(tmp_path_factory: pytest.TempPathFactory) -> tuple[Project, str, Any, Any]:
-    """Ten people, 40 answers each, 5% known pairs: the project, its supervisor, x and y."""
+    """Ten people, 40 answers each, 5% known pairs: the project, its supervisor, x and P(y = 1)."""
     rng = np.random.default_rng(3)
     x = rng.normal(size=(300, 4))
     r = 1 / (1 + np.exp(-(4 * x[:, 0] + 3 * x[:, 1])))
@@ -67,13 +67,13 @@ def crowd(tmp_path_factory: pytest.TempPathFactory) -> tuple[Project, str, Any, 
                 level = nearest(*np.clip(rng.normal([left, right], 0.05), 0, 1))
                 other = {"constant": "left probably", "random": str(rng.choice([*LEVELS]))}
                 submit_level(store, who.id, task.pair, other.get(who.name.split()[0], level))
-    return project, boss, x, rng.random(300) < r
+    return project, boss, x, r
 
 
 def test_the_page_shows_what_the_careless_cost(
     crowd: tuple[Project, str, Any, Any], tmp_path: Path
 ) -> None:
-    project, boss, x, positive = crowd
+    project, boss, x, r = crowd
     out = tmp_path / "pairs.csv"
     run = annotate("export", project.folder, out, "--without", ",".join(CARELESS))
     assert run.exit_code == 0, run.output
@@ -89,11 +89,11 @@ def test_the_page_shows_what_the_careless_cost(
     careful = [answer for answer in answers if answer.annotator not in CARELESS]
 
     def accuracy(table: Any) -> float:
-        ends = np.stack([table.left, table.right], 1)
+        ends = np.stack([table.left, table.right], 1)[table.soft]  # without the classes of both
         ends = np.char.lstrip(ends, "i").astype(np.int64)
         model = PairClassifier(model="linear", annotators="ideal", random_state=0)
         model.fit(x[ends], table.labels())
-        return float(((model.decision_function(x) > 0) == positive).mean())
+        return float(np.where(model.decision_function(x) > 0, r, 1 - r).mean())
 
     exported, alone = accuracy(read_pairs(out)), accuracy(export_table(careful).table)
     assert abs(exported - alone) <= 0.01
@@ -250,7 +250,13 @@ def test_the_supervisor_settles_a_disputed_pair(tmp_path: Path) -> None:
 def test_answers_on_a_coarse_scale_are_rounded_not_impossible() -> None:
     hard = [(0.0, -1.0), (1.0, 0.0), (0.0, 0.0), (0.0, 1.0)] * 5  # the third is (0.45, 0.3), say
     rows = [stored("ann", k, s, c, number=k) for k, (s, c) in enumerate(hard)]
-    assert export_table(rows).infeasible == 0 and all(answer.fits for answer in dots(rows, {}))
+    assert export_table(rows).infeasible == 0 and all(dot.fits for dot in dots(rows, {"ann": 1}))
     assert not PairLabels([0.0], [0.0]).feasible().all()
     rows.append(stored("ann", 20, 1.0, 1.0, number=20))
-    assert export_table(rows).infeasible == 1 and not dots(rows, {})[-1].fits
+    (misfit,) = [dot for dot in dots(rows, {"ann": 1}) if not dot.fits]
+    assert export_table(rows).infeasible == 1 and (misfit.times, misfit.always) == (1, True)
+    rows += [stored("bob", k, s, c, number=30 + k) for k, (s, c) in enumerate(hard)]
+    among = [dot for dot in dots(rows, {"ann": 1, "bob": 2}) if (dot.x, dot.y) == (100, 0)]
+    assert {(dot.who, dot.times, dot.always) for dot in among} == {
+        (0, 10, True), (1, 5, False), (2, 5, False),
+    }  # fmt: skip
