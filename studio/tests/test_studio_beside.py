@@ -251,15 +251,6 @@ def test_a_request_that_the_end_cuts_off_is_no_traceback(
     assert [record.getMessage() for record in caplog.records if record.exc_info] == []
 
 
-def look(studio: LiveStudio) -> None:
-    """Have the studio look once at every reply, as it does after `REPLY_SECONDS`."""
-    for connection in connections(studio):
-        seen = threading.Event()
-        connection.loop.call_soon_threadsafe(connection._check_reply)
-        connection.loop.call_soon_threadsafe(seen.set)
-        assert seen.wait(120)
-
-
 def test_half_open_connections_keep_nobody_out(place: Place) -> None:
     """300 callers that never finish their requests; people answer meanwhile."""
     with live_studio(place.folder) as studio:

@@ -133,6 +133,40 @@ def test_quotas_and_links_that_expire(tmp_path: Path) -> None:
         assert client.get(gone.partition("8337")[2]).status_code == 404
 
 
+def test_the_supervisor_says_who_judges_what(tmp_path: Path) -> None:
+    project, _, _ = make_project(tmp_path / "p", pairs=12, names=("ann", "bob"))
+    lines = annotate("assign", project.folder).stdout.splitlines()
+    assert lines[0] == "left,right,annotator,answered" and len(lines) == 13
+    of_ann = [line.split(",")[:2] for line in lines if line.endswith(",ann,False")]
+    file, given = tmp_path / "who.csv", [frozenset(pair) for pair in of_ann[2:6]]
+    rows = [f"{right},{left},bob" for left, right in of_ann[2:6]]  # in any direction
+    file.write_text("\n".join(["left,right,annotator", *rows]) + "\n")
+    assert "4 pairs assigned" in annotate("assign", project.folder, file).stdout
+    annotate("link", project.folder, "cy")
+    annotate("extend", project.folder, "--pairs", 12)
+    whose = {
+        frozenset((row["left"], row["right"])): row["annotator"]
+        for row in annotate_json("assign", project.folder)
+    }
+    assert len(whose) == 24 and {whose[pair] for pair in given} == {"bob"}
+    with Store.open(Project.load(project.folder)) as store:
+        ann, bob, cy = store.annotators()
+        assert [store.progress(who.id).total for who in (ann, bob, cy)] == [8, 8, 8]
+        first = []
+        for number in range(4):
+            task = store.next_task(bob.id)
+            assert task is not None
+            first.append(frozenset((task.left, task.right)))
+            submit(store, bob.id, task.pair, f"key-{number}")
+    assert first == given
+    file.write_text(f"left,right,annotator\n{rows[0].replace('bob', 'dee')}\n")
+    assert "row 1: no annotator 'dee' takes part" in refusal("assign", project.folder, file)
+    file.write_text("left,right,annotator\nM-001,M-001,bob\n")
+    assert "row 1: 'M-001', 'M-001' is no pair of the plan" in refusal(
+        "assign", project.folder, file
+    )
+
+
 def test_who_has_ended_is_told_so(tmp_path: Path) -> None:
     with studio_of(tmp_path / "p") as studio:
         ann = studio.visit("ann")
@@ -216,6 +250,10 @@ def test_the_supervisor_browses_and_downloads(tmp_path: Path) -> None:
             path.write_bytes(reply.content)
             assert len(read_pairs(path)) == 2
         assert len(boss.client.get("/api/export").text.splitlines()) == 2
+        (line,) = boss.client.get("/api/export?who=bob&answer=&text=").text.splitlines()
+        assert json.loads(line)["annotator"] == "bob" and "overruled" not in line
+        assert boss.client.get("/api/export?format=csv&text=odd").text.count(",ann\n") == 1
+        assert "api/export?who=bob" in page  # of what is shown
         assert boss.client.get("/api/export?format=exe").status_code == 400
         studio.visit("ann")
         assert studio.client.get("/answers").status_code == 401
@@ -357,6 +395,22 @@ def test_addresses_stay_when_a_second_project_is_served(tmp_path: Path) -> None:
             health = client.get("/healthz", headers={"Host": "10.0.0.7:1"})
             assert health.json() == {"status": "ok", "projects": len(folders)}
             assert client.get("/", headers={"Host": "10.0.0.7:1"}).status_code == 421
+            client.app.state.studios["/a"].store.close()
+            health = client.get("/healthz")
+            assert (health.status_code, health.json()["status"]) == (503, "failing")
+
+
+def test_logs_are_lines_of_json_without_tokens(tmp_path: Path) -> None:
+    place = Place(tmp_path, ("ann",), pairs=3)
+    server = place.run("serve", "--port", place.port, "--log-level", "info", "--log-json")
+    link = f"{place.url}/a/{place.tokens['ann']}"
+    with httpx2.Client() as client:
+        wait_until(lambda: _status(client, link) == 303)
+    server.end(signal.SIGTERM)
+    lines = [json.loads(line) for line in server.words().splitlines() if line.startswith("{")]
+    assert {line["level"] for line in lines} == {"info"}
+    assert "GET /p/a/*** 303" in [line["message"] for line in lines]
+    assert place.tokens["ann"] not in server.words()
 
 
 def test_webhooks_are_signed(tmp_path: Path) -> None:
