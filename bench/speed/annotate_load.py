@@ -1,6 +1,7 @@
 """Many annotators at once: answers a second, and how long each waits for its receipt.
 
     python bench/speed/annotate_load.py [--annotators 200] [--rate 600] [--seconds 10] [--json]
+    python bench/speed/annotate_load.py --status 50000
 
 Starts a studio (uvicorn, one process) on a project of its own and answers over HTTP from
 this process, each annotator on a connection of its own. Two runs:
@@ -14,6 +15,9 @@ this process, each annotator on a connection of its own. Two runs:
 A wait is the time from sending an answer to having read its receipt: the answer is on disk,
 flushed, and the next pair is in the reply. The goal is 500 answers a second with a 99th
 percentile under 10 ms in the paced run, on a machine that does nothing else.
+
+With ``--status`` a project gets so many answers of four people to graded pairs, and
+`pairlearn annotate status` is timed as a command of its own; the goal is 1.5 s at 50,000.
 """
 
 from __future__ import annotations
@@ -25,6 +29,7 @@ import json
 import os
 import random
 import re
+import resource
 import socket
 import subprocess
 import sys
@@ -35,7 +40,8 @@ from pathlib import Path
 
 import numpy as np
 
-from pairlearn_studio import Plan, Project, Store
+from pairlearn_studio import Answer, Plan, Project, Store
+from pairlearn_studio.records import LEVELS
 
 ITEMS = 600
 """Of the project; they make 179,700 pairs."""
@@ -199,13 +205,54 @@ async def measure(
     return loads
 
 
+def time_status(answers: int, runs: int = 3) -> tuple[float, float]:
+    """Seconds by the clock and of CPU time of `annotate status`, the least of some runs."""
+    rng, names, people = random.Random(0), [*LEVELS], 4
+    with tempfile.TemporaryDirectory() as folder:
+        make_project(Path(folder), people, answers // people)
+        with Store.open(Project.load(folder)) as store:
+            pairs = [pair.id for pair in store.pairs()]
+            for first in range(0, len(pairs), 1000):
+                store.carry_out(
+                    lambda changes, some=pairs[first : first + 1000]: [
+                        changes.import_answer(f"person {pair % people}", pair, _graded(rng, names))
+                        for pair in some
+                    ]
+                )
+            kept = len(store.answers())
+        if kept != answers // people * people:
+            raise SystemExit(f"{kept} answers are in the store, not {answers}")
+        took = []
+        for _ in range(runs):
+            start, before = time.perf_counter(), _cpu_of_children()
+            command = [sys.executable, "-m", "pairlearn", "annotate", "status", folder]
+            subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+            took.append((time.perf_counter() - start, _cpu_of_children() - before))
+    return min(wall for wall, _ in took), min(cpu for _, cpu in took)
+
+
+def _graded(rng: random.Random, names: list[str]) -> Answer:
+    level = rng.choice(names)
+    return Answer(*LEVELS[level], level=level, seconds=rng.uniform(1, 9))
+
+
+def _cpu_of_children() -> float:
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--annotators", type=int, default=200)
     parser.add_argument("--rate", type=float, default=600, help="answers a second, paced")
     parser.add_argument("--seconds", type=float, default=10)
+    parser.add_argument("--status", type=int, default=0, help="answers; time `status` only")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
+    if options.status:
+        wall, cpu = time_status(options.status)
+        print(f"status at {options.status:,} answers: {wall:.2f} s, {cpu:.2f} s of CPU time")
+        return
     with tempfile.TemporaryDirectory() as folder:
         each = int(8 * options.seconds) + 200
         if options.annotators * each > ITEMS * (ITEMS - 1) // 2:
