@@ -50,7 +50,7 @@ TEN = range(10)
         (["2024-02-29", "2024-03-01T12:30:00Z", ""] * 4, "date"),
         (["7", "8", "a7"] * 4, "row 3: column is 'a7', not a number"),
         (["01067", "10115", "80331"] * 4, "category"),
-        (["$3.20", "$4", "$7"] * 4, "'column' holds numbers such as '$3.20': write them as 1.5"),
+        (["$3.20", "$4", "$7"] * 4, "'column' holds numbers such as '$3.20': write numbers like 1.5"),
         (["1,5", "2,5"] * 4, "'column' holds numbers such as '1,5'"),
         (["31.12.2024", "1.1.2025"] * 4, "'column' holds dates such as '31.12.2024': write them"),
         ([f"word{k} of many words" for k in TEN], "text"),

@@ -245,7 +245,8 @@ class HeldPairs:
         judged = table[table.soft]
         if len(judged) < 2:
             raise TableError(
-                f"{files[1]}: {len(judged)} rows have a similarity or a difference; two are needed"
+                f"{files[1]} has {len(judged)} rows with a similarity or a difference: an accuracy "
+                "is read from these alone, also beside labelled items; add 100 or more"
             )
         scored = classifier.score_pairs(judged, log_odds_of)
         # Preferences tell the model which class is which, and no accuracy is read from them.

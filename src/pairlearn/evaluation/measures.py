@@ -110,15 +110,14 @@ class AccuracyEstimate(Bracket):
                 f"{self.labelled.sentence()}. {CONDITION_OF_LABELS}"
             )
         other = self.independent
-        unrelated = (
-            f"up to {other.high:.3f}, since these answers do not show how much they knew,"
-            if math.isnan(other.value)
-            else f"{other.value:.3f}"
-        )
+        unrelated, unknown = f"{other.value:.3f}", ""
+        if math.isnan(other.value):
+            unrelated = f"up to {other.high:.3f}"
+            unknown = " (these answers do not show how much they knew)"
         return (
             f"The model is right for {span} of new items ({level}): {self.informed.value:.3f} if "
             f"the annotators knew everything that the model uses, {unrelated} if their mistakes "
-            f"are unrelated to the model's. {CONDITION}"
+            f"are unrelated to the model's{unknown}. {CONDITION}"
         )
 
     def to_dict(self) -> dict[str, Any]:

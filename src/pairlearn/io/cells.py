@@ -408,7 +408,7 @@ def _kind_of_words(words: Sequence[str]) -> ColumnKind:
     for noun, notation in {} if codes else _NOTATIONS.items():
         if known and all(map(notation.fullmatch, known)):
             plain = "1.5, with a point" if noun == "numbers" else "2024-12-31"
-            raise ValueError(f"holds {noun} such as {quote(known[0])}: write them as {plain}")
+            raise ValueError(f"holds {noun} such as {quote(known[0])}: write {noun} like {plain}")
     distinct = set(words)
     phrases = sum(len(word.split()) for word in distinct) >= 2 * len(distinct)
     if phrases and len(distinct) > min(len(words) // 2, MOST_CATEGORIES):
