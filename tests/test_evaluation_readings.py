@@ -261,7 +261,7 @@ def test_hard_answers_leave_the_upper_end_open() -> None:
     assert estimate.high == estimate.independent.high == 1.0
     assert estimate.independent.low == estimate.informed.value
     assert estimate.low == estimate.informed.low
-    assert "yes-or-no answers" in estimate.sentence()
+    assert "these answers do not show how much they knew" in estimate.sentence()
     whole = evaluate(z[::2], z[1::2], PairLabels.from_posteriors(*hard(r, rng).reshape(-1, 2).T))
     assert (whole.precision.high, whole.false_positive_rate.low, whole.roc_auc.high) == (1, 0, 1)
 
