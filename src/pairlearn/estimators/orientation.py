@@ -205,12 +205,10 @@ def stated_majority(prior: float | None, majority: Majority | None) -> Majority 
     return majority
 
 
-def check_stated(
-    need: Need, rows: Judgements, prior: float | None, majority: Majority | None
-) -> None:
+def check_stated(need: Need, rows: Judgements, prior: float | None, larger: Any) -> None:
     """Raise if the required parameter is missing."""
     kinds = " and ".join(str(kind(name)) for name in rows.kinds())
-    if need == "majority" and stated_majority(prior, majority) is None:
+    if need == "majority" and larger is None:
         raise ValueError(
             f"labels have {kinds} alone, which are the same with the two classes exchanged: "
             "state the larger class (majority=, or --majority), or give some differences, "
