@@ -20,6 +20,7 @@ from statistics import fmean, pstdev
 from typing import Any
 
 import fair
+import starts
 
 from pairlearn.cli.root import app
 from pairlearn_bench import GRIDS, TABLES, Record, RunStore, Tally, headline_counts
@@ -81,7 +82,7 @@ def main() -> None:
     with redirect_stdout(io.StringIO()):
         fair.write_tables(stores)
     pages = {
-        "README.md": [leaderboard()],
+        "README.md": [leaderboard(), starts.table()],
         "cifar10/README.md": [other_priors(), published_images(), noise(), gamma(), limited()],
     }
     for page, made in pages.items():

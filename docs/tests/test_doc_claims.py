@@ -14,8 +14,10 @@ from itertools import product
 from pathlib import Path
 from statistics import fmean
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from scipy import stats
 
 ROOT = Path(__file__).parents[2]
 DOCS, PAPER = ROOT / "docs", ROOT / "bench" / "results" / "paper"
@@ -312,6 +314,79 @@ def rounded(cell: str, value: float) -> bool:
     """Whether a printed number, whatever stands behind it, is this one, rounded."""
     digits = re.match(r"[+−]?[\d,.]+", cell)[0].replace(",", "")
     return number(digits) == pytest.approx(value, abs=0.5001 * 10 ** -len(digits.partition(".")[2]))
+
+
+def compared(part: str, rival: str) -> tuple[str, list[str], int]:
+    """Of pairs less a rival: the mean with its interval over data sets, the verdicts, the cells."""
+    rows = [row for row in rows_of(PAPER / f"{part}.csv") if row["rival"] == rival]
+    by_set = defaultdict(list)
+    for row in rows:
+        by_set[row["dataset"]].append(float(row["difference"]))
+    means = np.array([fmean(values) for values in by_set.values()])
+    half = stats.t.ppf(0.975, len(means) - 1) * means.std(ddof=1) / len(means) ** 0.5
+    numbers = (fmean(float(row["difference"]) for row in rows), means.mean() - half)
+    mean, low, high = (f"{v:+.4f}".replace("-", "−") for v in (*numbers, means.mean() + half))
+    return f"{mean} {low} to {high}", [row["verdict"] for row in rows], len(rows)
+
+
+@pytest.mark.parametrize(
+    ("rival", "pattern", "verdict"),
+    [
+        (
+            "likelihood-confidences",
+            r"The difference is (\S+) on average \(95% interval over data sets (.*?)\), and (none) "
+            r"of the (18)",
+            "ahead",
+        ),
+        ("likelihood-confidence", r"by (\S+) \((.*?); significantly in (\d+) of (\d+)\)", "ahead"),
+        ("annotator", r"its own accuracy: (\S+) \((.*?)\), level in (all) (\d+)", "level"),
+    ],
+)
+def test_pairs_beside_single_items(rival: str, pattern: str, verdict: str) -> None:
+    found, verdicts, cells = compared("fair", rival)
+    said = re.search(pattern, page_text("results/fair.md"))
+    assert said is not None
+    mean, interval, count, of = said.groups()
+    assert f"+{mean.lstrip('+')} {interval}".replace("+−", "−") == found
+    words = {"none": 0, "all": cells}
+    assert (words.get(count) if count in words else int(count)) == verdicts.count(verdict)
+    assert int(of) == cells
+
+
+def test_the_first_sentence_of_the_results() -> None:
+    found, verdicts, _ = compared("fair", "likelihood-confidences")
+    readme = " ".join((PAPER.parent / "README.md").read_text(encoding="utf-8").split())
+    said = re.search(
+        r"of each item\*\*: (\S+) on average \(95% interval over the six data sets (.*?)\), "
+        r"level in (\d+) of (\d+) cells",
+        readme,
+    )
+    assert said is not None
+    assert f"{said[1]} {said[2]}" == found
+    assert (int(said[3]), int(said[4])) == (verdicts.count("level"), len(verdicts))
+
+
+def test_guidance_beside_two_starts() -> None:
+    rows = rows_of(PAPER.parent / "runs" / "starts.csv")
+    plain, second, guided = (
+        [float(row[f"accuracy_{name}"]) < 0.5 for row in rows]
+        for name in ("first", "second", "guided")
+    )
+    better = [
+        b if float(row["loss_second"]) < float(row["loss_first"]) else a
+        for row, a, b in zip(rows, plain, second, strict=True)
+    ]
+    prevented = sum(a and not g for a, g in zip(plain, guided, strict=True))
+    caused = sum(g and not a for a, g in zip(plain, guided, strict=True))
+    assert caused == 0 and stats.binomtest(0, prevented).pvalue < 0.001
+    text = " ".join((PAPER.parent / "README.md").read_text(encoding="utf-8").split())
+    for sentence in (
+        f"{len(rows)} tables of 40 or 90 pairs, a small network) {sum(plain)} plain trainings "
+        f"ended mirrored and {sum(guided)} guided ones. Guidance prevented {prevented} failures",
+        f"did as well, with {sum(better)} failures",
+        f"On {len(rows)} harder tables of other sets {sum(guided)} and {sum(plain)} did",
+    ):
+        assert sentence in text
 
 
 def test_scaling(monkeypatch):
