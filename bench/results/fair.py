@@ -14,7 +14,7 @@ Every method learns from the same items and the same annotator. On n pairs:
     supervised, half         the true classes of n items: the same run with half of the pairs
 
 The parts are `fair` (all pairs), `fair-limited` (10% and 30% of the pairs), `fair-noise` (answers
-multiplied by N(1, σ²), prior 0.2), `fair-rivals` (MCL, GLWS and nnPU as published) and `calibrated`
+multiplied by N(1, 0.5²), prior 0.2), `fair-rivals` (MCL, GLWS and nnPU) and `calibrated`
 (true classes drawn anew from the annotator's posteriors, so that every assumption holds, with two
 risks of the paper beside it).
 
@@ -62,14 +62,14 @@ TITLES = {
     ANNOTATOR: "the annotator",
 }
 """The methods, in the order of the columns."""
-SOFT = [GUIDED, "likelihood-confidences", "likelihood-confidence"]
+SOFT = [GUIDED, "likelihood-confidences"]
 PAPER = ["sconfconfdiff-abs", "confdiff-abs"]
 PARTS: dict[str, dict[str, Any]] = {
     "fair": {},
     "fair-limited": {"fractions": (0.1, 0.3)},
-    "fair-noise": {"priors": (0.2,), "label_noises": (0.1, 0.5), "methods": SOFT},
+    "fair-noise": {"priors": (0.2,), "label_noises": (0.5,), "methods": SOFT},
     "fair-rivals": {"methods": [GUIDED, *RIVALS, "nnpu-ascent"]},
-    "calibrated": {"annotator": "drawn", "methods": [*SOFT[:2], *PAPER, "supervised"]},
+    "calibrated": {"annotator": "drawn", "methods": [*SOFT, *PAPER, "supervised"]},
 }
 """What each part changes in the grid of the accuracy."""
 SUBSET = "stratified"
