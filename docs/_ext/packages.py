@@ -109,9 +109,22 @@ def follow(app: Sphinx, module: str, attribute: str) -> str:
     return defined if defined.startswith("pairlearn") else module
 
 
+def lead_back(app: Sphinx, env: Any) -> None:
+    """Let the pages of source lead back to the page that has the name they link to.
+
+    Where two pages document a class, viewcode keeps the name on the first, and the second page.
+    """
+    entries = env.domains.python_domain.objects
+    for _, _, used, module in filter(None, getattr(env, "_viewcode_modules", {}).values()):
+        for name in used:
+            if found := entries.get(f"{module}.{name}"):
+                used[name] = found.docname
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
     """Register the directive."""
     app.add_directive("package", Package)
     if "sphinx.ext.viewcode" in app.extensions:
         app.connect("viewcode-follow-imported", follow)
+        app.connect("env-updated", lead_back)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
