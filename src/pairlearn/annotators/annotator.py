@@ -145,7 +145,7 @@ class Annotator:
 
     @property
     def own_variance(self) -> Floats:
-        """Variances (2,) of similarities and differences by knowledge of their own."""
+        """Variances (2,) of similarities and differences by private knowledge."""
         if not self.knowledge:
             return np.zeros(2)
         chances = knowing(self.knowledge)

@@ -41,7 +41,7 @@ def betas(means: Floats, concentration: float) -> Floats:
     return np.asarray(np.diff(below, prepend=0.0, append=1.0).clip(1e-9))
 
 
-#: Candidate shares of knowledge of one's own.
+#: Candidate shares of private knowledge.
 SHARES = (0.0, 0.03, 0.06, 0.1, 0.15, 0.2, 0.3, 0.4, 0.6)
 
 

@@ -73,7 +73,7 @@ STEPS, GAIN = 60, 1e-4
 #: First steps without leans, unless log-odds are believed: until positives are known to be rare,
 #: that looks like a lean to "same" (`bench/speed/annotators.py`, "3% positives").
 UPRIGHT = 5
-#: Steps between two looks at knowledge of one's own, which cost as much as these steps.
+#: Steps between two looks at private knowledge, which cost as much as these steps.
 PATIENCE = 3
 #: Of posteriors around believed log-odds, to start from: those of a decent model.
 CONCENTRATION = 6.0
@@ -251,7 +251,7 @@ class _Heard:
         return (1 - self.person.guesses) * self.density * known
 
     def more_knowledge(self, shared: Mask) -> float:
-        """The likeliest share of knowledge of one's own, of the present one and its neighbours.
+        """The likeliest share of private knowledge, of the present one and its neighbours.
 
         It shows in the answers (n,) that are ``shared``: others answered the same pairs, and did
         not guess. As a lean, it costs ½ log n.

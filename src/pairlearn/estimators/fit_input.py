@@ -59,8 +59,8 @@ class Table:
     unknown, and ``spare`` are instances without any statement. `fit` draws a ``seed`` where it is
     −1, and replaces ``features`` by standardised ones. ``scales`` are those that answers were given
     on, by column. An earlier fit to a part of the table gives ``log_odds`` (n, 2) of the judged
-    rows, by models that did not see the pair, and the model that it ``tried``, with the factor of
-    its log-odds and its last epoch.
+    rows, by models that did not see the pair. It also gives the model that it ``tried``, with the
+    factor of its log-odds and its last epoch.
     """
 
     features: NDArray[Any]
