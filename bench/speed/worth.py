@@ -61,7 +61,7 @@ def cell(
 ) -> dict[str, Any]:
     """Test accuracies of one seed; with `others`, also from answers other than pairs.
 
-    An annotator with `private` knowledge has seen a signal of each item, too, whose log-likelihood
+    An annotator with `private` knowledge has also seen a signal of each item, whose log-likelihood
     ratio is N(2, 4) for positive items and N(−2, 4) for others.
     """
     x, positive = load(name)
@@ -137,11 +137,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--sets", default=",".join(SETS), help="with commas between")
     parser.add_argument("--seeds", type=int, default=10, help="how many")
-    parser.add_argument("--first", type=int, default=600, help="seed; the rule saw others")
+    parser.add_argument("--first", type=int, default=600, help="seed")
     parser.add_argument("--lines", type=Path, help="JSON lines to go on from and to add to")
     parser.add_argument("--table", action="store_true", help="print the tables only")
     parser.add_argument("--private", action="store_true", help="annotators know more")
-    parser.add_argument("--others", type=int, default=10, help="seeds with other than pairs, too")
+    parser.add_argument("--others", type=int, default=10, help="seeds with other answers")
     args = parser.parse_args()
     torch.set_num_threads(1)
     done = []
