@@ -51,6 +51,13 @@ def test_each_finding_names_the_people(people: Any, code: str, names: tuple[str,
     assert all(name in found.message for name in names)
 
 
+def test_one_answer_by_all_people_is_no_disagreement() -> None:
+    judged, scores, _ = crowd(constant, constant)
+    for given in (None, scores):
+        found = [(one.code, one.ids) for one in findings(judged, given)]
+        assert found == [("constant-answers", ("p0",)), ("constant-answers", ("p1",))]
+
+
 def test_scores_show_who_has_left_and_right_exchanged() -> None:
     judged, scores, _ = crowd(blurred, exchanged, blurred)
     alone = np.arange(len(judged)) % 3 == np.repeat([0, 1, 2], len(judged) // 3)

@@ -88,13 +88,13 @@ def _one_answer(answers: Answers, people: list[int], scores: Floats | None) -> F
             own = own[~np.isnan(own).any(1)]
             if len(own) < SHARED or (own != own[0]).any():
                 continue
-            # Where the others' answers vary that is no chance. Where there are no others it is in
-            # any case nothing to learn from.
+            # Where the others' answers vary that is no chance. Where none differs there is in any
+            # case nothing to learn.
             given = answers.values[:, columns]
             others = int((~np.isnan(given)).all(1).sum()) - len(own)
             alike = int((given == own[0]).all(1).sum()) - len(own)
             chance = ((alike + 1) / (others + 2)) ** len(own)
-            if others and chance > NormalDist().cdf(-CLEAR) / len(answers.names):
+            if alike < others and chance > NormalDist().cdf(-CLEAR) / len(answers.names):
                 continue
             words = zip(np.array(["similarity", "difference"])[columns], own[0], strict=True)
             said = " and ".join(f"{word} {value:g}" for word, value in words)
