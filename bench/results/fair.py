@@ -116,7 +116,8 @@ def runs_of(part: str, dataset: str, seeds: Sequence[int], epochs: int | None = 
     return [*grid.runs(), *grid.select(methods=["supervised"], fractions=halves).runs()]
 
 
-Place = tuple[str, float, float, float]  # data set, class prior, share of the pairs, noise
+PLACE = ("dataset", "prior", "fraction", "label_noise", "epochs")
+Place = tuple[str, float, float, float, int]
 Accuracies = dict[Place, dict[str, dict[int, float]]]
 
 
@@ -129,7 +130,7 @@ def read(records: Iterable[Record]) -> Accuracies:
         if run.method == "supervised":
             methods[2 * run.fraction] = HALF
         for fraction, method in methods.items():
-            place = found[run.dataset, run.prior, fraction, run.label_noise]
+            place = found[run.dataset, run.prior, fraction, run.label_noise, run.epochs]
             place[method][run.seed] = record.results[SUBSET]
             place[ANNOTATOR][run.seed] = record.results[f"annotator_{SUBSET}"]
     ours = {GUIDED, "likelihood-abs"}
@@ -142,7 +143,7 @@ def differences(found: Accuracies, rival: str) -> list[dict[str, Any]]:
     rows = zip(*zip(*contrasts.items(), strict=True), verdicts(contrasts.values()), strict=True)
     return [
         {
-            **dict(zip(("dataset", "prior", "fraction", "label_noise"), place, strict=True)),
+            **dict(zip(PLACE, place, strict=True)),
             "rival": rival,
             **contrast._asdict(),
             "verdict": word,
@@ -183,16 +184,24 @@ def write_table(part: str, found: Accuracies) -> None:
     """Write the means over seeds, and the differences of the pairs from each rival."""
     order = [*TITLES, *PAPER, *PARTS["fair-rivals"]["methods"][1:]]
     columns = sorted(set().union(*found.values()), key=order.index)
-    heads = ["data set", "prior", "pairs", "σ"]
-    shown = [k for k in range(4) if k == 0 or len({place[k] for place in found}) > 1]
+    heads = ["data set", "prior", "pairs", "σ", "epochs"]
+    shown = [k for k in range(len(heads)) if k == 0 or len({place[k] for place in found}) > 1]
     rows = []
     for place, methods in found.items():
-        dataset, prior, fraction, noise = place
-        texts = [get_spec(dataset).title, f"{prior:g}", f"{fraction:.0%}", f"{noise:g}"]
+        dataset, prior, fraction, noise, epochs = place
+        texts = [
+            get_spec(dataset).title,
+            f"{prior:g}",
+            f"{fraction:.0%}",
+            f"{noise:g}",
+            str(epochs),
+        ]
         means = [f"{fmean(methods[m].values()):.4f}" if m in methods else "–" for m in columns]
         rows.append([*(texts[k] for k in shown), *means])
     header = [*(heads[k] for k in shown), *map(title_of, columns)]
-    parts = ["Mean accuracy over seeds (stratified test sets).", aligned(header, rows)]
+    seeds = sorted({len(values) for methods in found.values() for values in methods.values()})
+    over = "–".join(map(str, dict.fromkeys((seeds[0], seeds[-1]))))
+    parts = [f"Mean accuracy over {over} seeds (stratified test sets).", aligned(header, rows)]
     everything, summary = [], []
     for rival in (name for name in columns if name != GUIDED):
         compared = differences(found, rival)

@@ -366,6 +366,14 @@ def test_the_first_sentence_of_the_results() -> None:
     assert (int(said[3]), int(said[4])) == (verdicts.count("level"), len(verdicts))
 
 
+def test_the_likelihood_beside_risks_whose_assumptions_hold() -> None:
+    said = re.search(r"by (\S+) of SconfConfDiff-ABS and by (\S+) of", page_text("results/fair.md"))
+    assert said is not None
+    for mean, rival in zip(said.groups(), ("sconfconfdiff-abs", "confdiff-abs"), strict=True):
+        found, verdicts, _ = compared("calibrated", rival)
+        assert found.startswith(f"{mean} ") and "behind" not in verdicts
+
+
 def test_guidance_beside_two_starts() -> None:
     rows = rows_of(PAPER.parent / "runs" / "starts.csv")
     plain, second, guided = (
