@@ -131,6 +131,20 @@ def test_quotas_and_links_that_expire(tmp_path: Path) -> None:
         assert store.by_token(gone.rsplit("/", 1)[1]) is None
     with TestClient(make_app(tmp_path / "p"), "http://127.0.0.1") as client:
         assert client.get(gone.partition("8337")[2]).status_code == 404
+        for days, status in (("1", 200), ("0", 404)):
+            boss = annotate_json("link", tmp_path / "p", "--supervisor", "--days", days)
+            link = boss["supervisor"].partition("8337")[2]
+            assert client.get(link).status_code == status
+        boss = annotate_json("link", tmp_path / "p", "--supervisor")["supervisor"]
+        sent = client.post(
+            "/p/api/annotators",
+            json={"name": "dee", "quota": 2, "days": 3},
+            headers={"Authorization": f"Bearer {boss.rsplit('/', 1)[1]}"},
+        )
+        assert sent.json()["name"] == "dee"
+    with Store.open(Project.load(tmp_path / "p")) as store:
+        dee = store.annotators()[-1]
+        assert store.progress(dee.id).total == dee.quota == 2 and dee.expires_at is not None
 
 
 def test_the_supervisor_says_who_judges_what(tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ from pairlearn_studio.reader import (
     CHECKS,
     LINKED,
     THEIRS,
+    UNTIL,
     Queries,
     token_hash,
 )
@@ -268,6 +269,7 @@ class Changes(Queries):
         names = list(moved)
         if (link := present.setting("supervisor")) and link != self.setting("supervisor"):
             self.set_setting("supervisor", link)
+            self.set_setting(UNTIL, present.setting(UNTIL) or "")
             names.append("the supervisor")
         if names:
             self.log("links kept", f"of {', '.join(names)}")

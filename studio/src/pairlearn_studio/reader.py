@@ -32,6 +32,8 @@ RECENT = 50
 LINKED = "(retired_at IS NULL AND coalesce(expires_at > strftime('%Y-%m-%dT%H:%M:%fZ', 'now'), 1))"
 #: Setting with the name under which the supervisor settles pairs.
 ADJUDICATOR = "adjudicator"
+#: Setting with the end of the supervisor's link, empty for never.
+UNTIL = "supervisor until"
 #: Setting with the checks that are mixed in, and their share.
 CHECKS = "checks"
 #: Answers that were neither revised nor withdrawn.
@@ -157,7 +159,10 @@ class StoreReader(Queries):
         return self.first(query, token_hash(token)) is not None
 
     def is_supervisor(self, token: str) -> bool:
-        """Whether this is the supervisor's token."""
+        """Whether this is the supervisor's token, and has not expired."""
+        late = "value <> '' AND value <= strftime('%Y-%m-%dT%H:%M:%fZ', 'now')"
+        if self.first(f"SELECT 1 FROM setting WHERE name = ? AND {late}", UNTIL):
+            return False
         return hmac.compare_digest(token_hash(token).hex(), self.setting("supervisor") or "")
 
     def progress(self, annotator_id: int) -> Progress:

@@ -13,7 +13,7 @@ from typing import TypeVar
 from pairlearn_studio.changes import Changes, fresh_token
 from pairlearn_studio.items import Items
 from pairlearn_studio.project import Project
-from pairlearn_studio.reader import CHECKS, StoreReader, token_hash
+from pairlearn_studio.reader import CHECKS, UNTIL, StoreReader, token_hash
 from pairlearn_studio.records import Annotator, Answer, Receipt, Task
 from pairlearn_studio.store_file import (
     StoreError,
@@ -229,12 +229,13 @@ class Store(StoreReader):
             lambda changes: changes.renew_token(annotator_id, expires_at, quota), share_out=True
         )
 
-    def renew_supervisor_token(self) -> str:
-        """New token for the supervisor; the old one is void."""
+    def renew_supervisor_token(self, *, expires_at: str | None = None) -> str:
+        """New token for the supervisor, until ``expires_at``; the old one is void."""
         token = fresh_token()
 
         def work(changes: Changes) -> None:
             changes.set_setting("supervisor", token_hash(token).hex())
+            changes.set_setting(UNTIL, expires_at or "")
             changes.log("supervisor token renewed")
 
         self.carry_out(work)

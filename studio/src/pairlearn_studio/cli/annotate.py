@@ -165,7 +165,7 @@ def link(
     supervisor: Annotated[bool, option("A new link for the supervisor.", "--supervisor")] = False,
     days: Annotated[
         float | None,
-        option("Days after which annotators' links expire.", default="never", min=0),
+        option("Days after which these links expire.", default="never", min=0),
     ] = None,
     quota: Annotated[
         int | None,
@@ -207,7 +207,9 @@ def link(
             for who, token in store.add_annotators(names, expires_at=expires_at, quota=quota):
                 links[who.name] = f"{address}/a/{token}"
         if supervisor:
-            links["supervisor"] = f"{address}/s/{store.renew_supervisor_token()}"
+            links["supervisor"] = (
+                f"{address}/s/{store.renew_supervisor_token(expires_at=expires_at)}"
+            )
     return Output(links, [f"{name}  {link}" for name, link in links.items()])
 
 

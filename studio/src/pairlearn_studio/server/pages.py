@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from datetime import timedelta
 from functools import partial
 from itertools import combinations
 from pathlib import Path
@@ -19,6 +20,7 @@ from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.templating import Jinja2Templates
 
 from pairlearn.annotators import Phrase
+from pairlearn_studio.changes import now
 from pairlearn_studio.exchange import answer_lines, export_table, settled
 from pairlearn_studio.judges import order_effects
 from pairlearn_studio.overview import format_number, group_by, infeasible_rows
@@ -204,9 +206,11 @@ def get_export(studio: Studio, _: Annotator, request: Request) -> Reply:
 
 
 class NameForm(msgspec.Struct, forbid_unknown_fields=True):
-    """The name of a new annotator."""
+    """Name of a new annotator, the most pairs to give them, and the days that their link lasts."""
 
     name: str
+    quota: Annotated[int, msgspec.Meta(ge=1, le=10**6)] | None = None
+    days: Annotated[float, msgspec.Meta(gt=0, le=10**4)] | None = None
 
 
 class AnnotatorForm(msgspec.Struct, forbid_unknown_fields=True):
@@ -250,7 +254,10 @@ def post_pause(studio: Studio, _: Annotator, form: PauseForm) -> Reply:
 @call("/api/annotators", NameForm)
 def post_link(studio: Studio, _: Annotator, form: NameForm) -> Reply:
     """Add an annotator; their link is shown only once."""
-    who, token = studio.store.add_annotator(form.name.strip())
+    until = None if form.days is None else now(timedelta(days=form.days))
+    ((who, token),) = studio.store.add_annotators(
+        [form.name.strip()], expires_at=until, quota=form.quota
+    )
     return {"name": who.name, "path": f"/a/{token}"}
 
 

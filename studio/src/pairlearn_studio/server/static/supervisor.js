@@ -40,8 +40,10 @@ function showLink({ name, path }) {
 at("new-link").addEventListener("submit", (event) => {
   event.preventDefault();
   attempt(async () => {
-    showLink(await send("api/annotators", { name: at("name").value }));
-    at("name").value = "";
+    const { name, quota, days } = event.target.elements;
+    const limit = (field) => (field.value ? Number(field.value) : null);
+    showLink(await send("api/annotators", { name: name.value, quota: limit(quota), days: limit(days) }));
+    for (const field of [name, quota, days]) field.value = "";
     refresh();
   });
 });
