@@ -109,6 +109,9 @@ def table(lines: list[dict[str, Any]]) -> Iterator[str]:
         cells[row["set"], row["pairs"]].append(row)
     for columns, last in ((MODELS, "chose linear, default − better"), (OTHERS, "larger class")):
         cells = {key: [row for row in group if columns[-1] in row] for key, group in cells.items()}
+        cells = {key: group for key, group in cells.items() if group}
+        if not cells:
+            return
         yield "  ".join([f"{'set':<14}{'pairs':>5}", *(f"{c:>15}" for c in columns), f"  {last}"])
         for (name, n), group in sorted(cells.items(), key=lambda c: (SETS.index(c[0][0]), c[0][1])):
             values = {c: np.array([row[c] for row in group]) for c in (*columns, "larger class")}
