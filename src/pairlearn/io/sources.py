@@ -33,8 +33,9 @@ from pairlearn.io.cells import Cells, convert, list_names
 Columns: TypeAlias = dict[str, Any]
 Table = TypeVar("Table")
 
-#: Bytes of CSV parsed at once, and so the longest row: a longer one is no table.
-BLOCK = 1 << 23
+#: Bytes of CSV parsed at once, and so the longest row: a longer one is no table. pyarrow reads up
+#: to 32 blocks ahead, 64 MiB.
+BLOCK = 1 << 21
 #: Rows of Parquet read at once.
 ROWS = 65536
 DELIMITERS = (",", ";", "\t")
