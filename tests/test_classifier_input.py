@@ -198,7 +198,7 @@ def test_predict_checks_instances_in_scikit_learns_words():
     with pytest.raises(ValueError, match="Input X contains NaN"):
         classifier.predict(changed(X, NAN, 0, 0))
     for large in (1e39, 1e300):
-        with pytest.raises(ValueError, match=r"X gets log-odds of .* in row 5: its features are"):
+        with pytest.raises(ValueError, match=r"row 5 of X gets log-odds of .*: its features are"):
             classifier.predict_proba(changed(X, large, 5))
     with pytest.raises(ValueError, match="dim 3"):
         classifier.predict(PAIRS)

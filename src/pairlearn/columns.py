@@ -245,17 +245,17 @@ def find_rows(wanted: Ids, ids: Ids) -> NDArray[np.int64]:
     return np.where(ordered[places] == wanted, order[places], -1).astype(np.int64)
 
 
-def unknown_id(name: str, value: Any, known: Ids, place: object = "") -> str:
+def unknown_id(name: str, value: Any, known: Ids) -> str:
     """The message for an id that is not among those known, with a similar one if there is one.
 
     Examples
     --------
-    >>> unknown_id("left", 7, np.array(["007", "008"]), "items.csv")
-    "left 7 (they have '007': write ids alike) is not among the items in items.csv"
+    >>> unknown_id("left", 7, np.array(["007", "008"]))
+    "left 7 (they have '007': write ids alike) is not among the items"
     """
     near = similar_id(value, known)
     hint = "" if near is None else f" (they have {near}: write ids alike)"
-    return f"{name} {quote(value)}{hint} is not among the items{f' in {place}' * bool(place)}"
+    return f"{name} {quote(value)}{hint} is not among the items"
 
 
 def similar_id(value: Any, known: Ids) -> str | None:

@@ -146,14 +146,12 @@ class TableView:
     @cached_property
     def s(self) -> Floats:
         """Similarities, none if they are on another scale."""
-        other = self.scales["similarity"] is not None
-        return np.full(len(self), np.nan) if other else self.stated_s
+        return self.stated_s * (np.nan if self.scales["similarity"] else 1.0)
 
     @cached_property
     def c(self) -> Floats:
         """Differences, none if they are on another scale."""
-        other = self.scales["difference"] is not None
-        return np.full(len(self), np.nan) if other else self.stated_c
+        return self.stated_c * (np.nan if self.scales["difference"] else 1.0)
 
     @cached_property
     def has_s(self) -> Mask:

@@ -9,12 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit, logit
 
-from pairlearn.columns import (
-    Floats,
-    check_share,
-    first_rows,
-    quote,
-)
+from pairlearn.columns import Floats, check_share, quote
 from pairlearn.estimators.prediction import PairPredictor
 from pairlearn.io import ItemTable, TableError, iter_items, open_rows
 from pairlearn.io.pairs import PathLike
@@ -92,11 +87,7 @@ def item_log_odds(classifier: PairPredictor, items: ItemTable, source: PathLike)
         raise TableError(
             f"{source} has {items.features.shape[1]} features, and the model was fitted to {wanted}"
         )
-    with np.errstate(over="ignore", invalid="ignore"):
-        z = classifier.log_odds(items.features.reshape(-1, *classifier.instance_shape_))
-    for row in first_rows(~np.isfinite(z).reshape(len(z), -1).all(1)):
-        raise TableError(
-            f"{source}: the item {quote(items.ids[row].item())} gets log-odds of {z[row]}: its "
-            "features are far outside of those in training"
-        )
-    return z
+    return classifier.finite_log_odds(
+        items.features.reshape(-1, *classifier.instance_shape_),
+        lambda row: f"{source}: the item {quote(items.ids[row].item())}",
+    )

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import nn
 
 from pairlearn.annotators import Corrected
-from pairlearn.columns import Floats, Indices, Mask, as_weights, first_rows
+from pairlearn.columns import Floats, Indices, Mask, TableError, as_weights, first_rows
 from pairlearn.estimators import instances
 from pairlearn.estimators.features import FeatureStep, is_frame
 from pairlearn.estimators.fit_input import read_table
@@ -66,19 +66,22 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         scikit-learn.
         """
         check_is_fitted(self)
-        features = self._instances(X)
-        with np.errstate(over="ignore", invalid="ignore"):
-            z = self.log_odds(features)
-        for row in first_rows(~np.isfinite(z).reshape(len(z), -1).all(1)):
-            raise ValueError(
-                f"X gets log-odds of {z[row]} in row {row}: its features are far outside of those "
-                "in training"
-            )
-        return z
+        return self.finite_log_odds(self._instances(X), lambda row: f"row {row} of X")
 
     def log_odds(self, features: NDArray[Any]) -> Floats:
         """Log-odds for features in the order of training, without checks."""
         return self.fitted_.log_odds(self.fitted_.prepared(features))
+
+    def finite_log_odds(self, features: NDArray[Any], place: Callable[[int], str]) -> Floats:
+        """The same; TableError where the model overflows, which names the ``place`` of a row."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            z = self.log_odds(features)
+        for row in first_rows(~np.isfinite(z).reshape(len(z), -1).all(1)):
+            raise TableError(
+                f"{place(row)} gets log-odds of {z[row]}: its features are far outside of those in "
+                "training"
+            )
+        return z
 
     def predict_proba(self, X: Any) -> Floats:
         """Probabilities (m, K) of the classes in the order of `classes_`."""
