@@ -135,7 +135,7 @@ def test_optional_columns() -> None:
         [2, 1, 2],
         [NAN, 0.5, 0.5],
         None,
-        preference=[-1, 1, 0],
+        preference=[-1, 1, NAN],
         weight=[1, 2, 1000],
         annotator=["ann", "", "7"],
     )
@@ -294,7 +294,7 @@ numbers = st.floats(allow_infinity=False)
 def pair_tables(draw: st.DrawFn) -> Judgements:
     ids = draw(st.sampled_from([integers, words.filter(bool)]))
     judgements = st.tuples(numbers, numbers).filter(lambda pair: not all(map(math.isnan, pair)))
-    weights, sides = st.floats(1e-300, 1e300), st.sampled_from([-1, 0, 1])
+    weights, sides = st.floats(1e-300, 1e300), st.sampled_from([-1, NAN, 1])
     rows = draw(
         st.lists(st.tuples(ids, ids, judgements, sides, weights, words), min_size=1, max_size=20)
     )

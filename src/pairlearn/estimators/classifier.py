@@ -215,7 +215,7 @@ class PairClassifier(PairPredictor):
         annotator, sample_weight : array of shape (n,), optional
             Who judged each pair, and weights of the rows; not beside `labels` that have others.
         preference : array of shape (n,), optional
-            "right" (1) or "left" (−1), the more positive instance; None or 0 where not given.
+            "right" (1) or "left" (−1), the more positive instance; None where not given.
         labelled : (X, y), optional
             Instances (or ids) with ordinary labels.
         positive : optional

@@ -35,7 +35,7 @@ def write_pairs(table: Judgements, path: str | os.PathLike[str]) -> Path:
     --------
     >>> import tempfile
     >>> from pairlearn.io import read_pairs
-    >>> frame = {"left": [1, 2], "right": [5, 6], "similarity": [0.5, None], "preference": [0, 1]}
+    >>> frame = {"left": [1, 2], "right": [5, 6], "similarity": [0.5, None], "preference": ["", 1]}
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = write_pairs(read_pairs(frame), f"{folder}/pairs.csv")
     ...     path.read_text().split()
