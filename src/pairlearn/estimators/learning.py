@@ -236,10 +236,9 @@ def choose_model(settings: PairClassifier, features: Any, rows: Judgements) -> s
 
     The score is that of a ridge regression of the differences, judged on pairs left out. Without
     one it is the network: with many rows, with epochs, learning rate or batch size chosen by hand,
-    and with hardly any differences. On six data sets with 40 to 300 pairs and annotators made from
-    the features, with private knowledge, and both, the accuracy was 0.0026, 0.0094 and 0.0026 below
-    the better of the two models on average, with `RANKED` at 0.99; always the network, 0.0018,
-    0.0094 and 0.0031.
+    and with hardly any differences. On four data sets with 40 to 200 pairs the accuracy is 0.0013
+    below the better of the two models on average (`bench/speed/worth.txt`), and 0.0063 with
+    annotators who know more than the features (`worth-private.txt`; always the network: 0.0060).
     """
     options = options_of(settings)
     by_hand = (settings.epochs, options.learning_rate, options.batch_size)
