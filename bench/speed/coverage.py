@@ -3,8 +3,14 @@
     python bench/speed/coverage.py [--tables 1000] [--pairs 500] [--jobs 2] [--part readings]
 
 Every table has pairs of items, an annotator who is calibrated given what that annotator knows, and
-a classifier. The truth is the accuracy on new items, which are in no pair: it is computed exactly.
+a classifier. The truth is the accuracy on new items, which are in no pair. Except for ``sets``, it
+is computed exactly.
 
+``large``
+    No intervals: both readings of one table of 100,000 pairs, beside the share of its items that
+    is decided rightly. Each feature is N(±1, 1) by class. In "private" the classifier has one,
+    N(±signal, 1), and the annotator another, N(±1.5, 1). "logistic" and "related" are the worlds
+    of ``readings``.
 ``informed``
     The annotator sees u ~ N(±μ/2, 1) by class, and the classifier decides by what the annotator
     sees, with errors made by flipping decisions: of both kinds (symmetric), of positive ones
@@ -15,12 +21,22 @@ a classifier. The truth is the accuracy on new items, which are in no pair: it i
     (features), something else (private), one of the features and something else (both), all
     of it and more (more), or one feature only (less). The model's log-odds are those that it would
     learn from private annotators, and the true ones for the other sorts. "logistic" is the
-    counterexample in which y ~ σ(1.2 x₁ + 2.4 x₂) and the annotator sees x₁.
+    counterexample in which y ~ σ(1.2 x₁ + 2.4 x₂) and the annotator sees x₁. "related" is the same
+    with a correlation of 0.3 between both features, and a classifier that has x₂ alone, as one that
+    was learnt from these answers.
 ``labels``
     The same tables with 30, 100 or 300 labelled items, beside Wilson's interval from the labels
     alone and the normal interval of PPI++.
+``sets``
+    Breast cancer and digits (even or odd) of scikit-learn. What features tell, an annotator knows
+    from a support vector machine with calibrated probabilities that did not see the item: all
+    (features), every second one (less), something else, N(±1.5, 1) by class (private), or every
+    second one and something else (both). Linear `PairClassifier`s learn from the answers about
+    some pairs. In each of 20 random splits of the other items, one is measured on pairs of some;
+    the rest tells the truth, whose sampling error is added to the interval: half the width becomes
+    √(half² + (1.96 se)²). Standard errors are those of the mean over models, which share a set.
 
-Needs numpy, scipy and this package. One process per job, one thread each.
+Needs numpy, scipy, scikit-learn and this package. One process per job, one thread each.
 """
 
 from __future__ import annotations
@@ -31,16 +47,22 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from multiprocessing import get_context
 from statistics import NormalDist
 
 import numpy as np
 from scipy.integrate import quad
 from scipy.special import expit, logit
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.datasets import load_breast_cancer, load_digits
+from sklearn.model_selection import cross_val_predict
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
 
-from pairlearn import PairLabels
-from pairlearn.evaluation import estimate_accuracy
+from pairlearn import PairClassifier, PairLabels
+from pairlearn.evaluation import Estimate, estimate_accuracy
 from pairlearn.evaluation.judged import proportion
 
 Z, PHI = NormalDist().inv_cdf(0.975), NormalDist().cdf
@@ -146,7 +168,7 @@ class World:
         cut = self._cut(signal)
         return self.prior * PHI(signal - cut) + (1 - self.prior) * PHI(signal + cut)
 
-    @property
+    @cached_property
     def signal(self) -> float:
         """Signal of both features together that gives the accuracy, by bisection."""
         low, high = 0.1, 8.0
@@ -179,25 +201,57 @@ class World:
 
 @dataclass(frozen=True)
 class Logistic:
-    """y ~ σ(1.2 x₁ + 2.4 x₂) with normal features; the annotator sees x₁."""
+    """y ~ σ(1.2 x₁ + 2.4 x₂) with normal features; the annotator sees x₁, the classifier both.
+
+    With a ``correlation`` of the features the classifier has x₂ alone.
+    """
 
     sort: str = "logistic"
     prior: float = 0.5
+    correlation: float = 0.0
 
-    @property
+    @cached_property
     def accuracy(self) -> float:
-        """The accuracy of deciding by the true log-odds, E[σ(|z|)]."""
+        """The accuracy of deciding by the sign of the model's log-odds z, E[σ(|z|)] or its like."""
+        if self.correlation:
+            rest = 1.2 * math.sqrt(1 - self.correlation**2)
+
+            def right(x: float) -> float:
+                return float(_mean_expit((1.2 * self.correlation + 2.4) * x, rest))
+
+            return float(2 * quad(lambda x: right(x) * NormalDist().pdf(x), 0, 10)[0])
         spread = math.hypot(1.2, 2.4)
         density = NormalDist(0, spread).pdf
         return float(2 * quad(lambda z: expit(z) * density(z), 0, 12 * spread)[0])
 
     def items(self, size: int, rng: np.random.Generator) -> tuple[np.ndarray, ...]:
         """Classes, the model's log-odds and the annotator's probabilities."""
-        x = rng.normal(size=(2, size))
+        x, rho = rng.normal(size=(2, size)), self.correlation
+        x[1] = rho * x[0] + math.sqrt(1 - rho**2) * x[1]
         z = 1.2 * x[0] + 2.4 * x[1]
-        nodes, weights = np.polynomial.hermite_e.hermegauss(60)
-        seen = expit(1.2 * x[0][:, None] + 2.4 * nodes) @ weights / weights.sum()
-        return rng.random(size) < expit(z), z, seen
+        seen = _mean_expit((1.2 + 2.4 * rho) * x[0], 2.4 * math.sqrt(1 - rho**2))
+        y = rng.random(size) < expit(z)
+        return y, logit(_mean_expit(2.4 * x[1], 1.2)) if rho else z, seen
+
+
+def _mean_expit(mean: np.ndarray | float, spread: float) -> np.ndarray:
+    """E[σ(mean + spread·u)] for a normal u."""
+    nodes, weights = np.polynomial.hermite_e.hermegauss(60)
+    return expit(np.asarray(mean)[..., None] + spread * nodes) @ weights / weights.sum()
+
+
+def large_items(
+    sort: str, prior: float, signal: float, size: int, rng: np.random.Generator
+) -> tuple[np.ndarray, ...]:
+    """Classes, the model's log-odds and the annotator's probabilities of ``large``."""
+    y = rng.random(size) < prior
+    side, base = np.where(y, 1.0, -1.0), logit(prior)
+    if sort == "private":
+        x, own = rng.normal(signal * side, 1), rng.normal(PRIVATE * side, 1)
+        return y, 2 * signal * x + base, expit(2 * PRIVATE * own + base)
+    one, two, own = rng.normal(side, 1, size=(3, size))
+    seen = {"both": one + own, "less": one, "more": one + two + own}[sort]
+    return y, 2 * (one + two) + base, expit(2 * seen + base)
 
 
 def bracket_table(world: World | Logistic, n: int, rng: np.random.Generator) -> np.ndarray:
@@ -236,6 +290,79 @@ def normal_interval(
     return value - Z * math.sqrt(variance), value + Z * math.sqrt(variance)
 
 
+SETS = {"breast cancer": (load_breast_cancer, 80, 200), "digits": (load_digits, 200, 600)}
+"""Loaders of sets, and their items in pairs to learn from and in pairs to measure with."""
+SPLITS = 20
+"""Random splits, for each model, of the items that it did not learn from."""
+
+
+@dataclass(frozen=True)
+class RealSet:
+    """A set of scikit-learn, and a sort of annotator."""
+
+    name: str
+    sort: str
+
+    def tables(self, _: int, rng: np.random.Generator) -> np.ndarray:
+        """A row for each split of the items that a model did not learn from.
+
+        Truth, then ends of the informed interval, the bracket, and with labels, all widened.
+        """
+        x, y, log_odds = known_items(self.name, self.sort)
+        if self.sort in ("private", "both"):
+            own = 2 * PRIVATE * rng.normal(np.where(y, PRIVATE, -PRIVATE))
+            log_odds = own + (logit(y.mean()) if self.sort == "private" else log_odds)
+        r, order = expit(log_odds), rng.permutation(len(x))
+        learnt, judged = SETS[self.name][1:]
+        ends, new = order[:learnt].reshape(-1, 2), order[learnt:]
+        model = PairClassifier(model="linear", random_state=int(rng.integers(2**31)))
+        model.fit(x[ends], PairLabels.from_posteriors(*r[ends].T))
+        z = model.decision_function(x)
+        splits = (rng.permutation(new) for _ in range(SPLITS))
+        return np.stack([self.row(z, y, r, np.split(split, [judged])) for split in splits])
+
+    def row(self, z: np.ndarray, y: np.ndarray, r: np.ndarray, parts: list) -> list[float]:
+        """One row, from the items in pairs and the others."""
+        pairs, others = parts[0].reshape(-1, 2), parts[1]
+        known = *z[pairs].T, PairLabels.from_posteriors(*r[pairs].T)
+        estimate = estimate_accuracy(*known)
+        right = ((z > 0) == y).astype(float)
+        row = [right[others].mean()]
+        for part in (estimate.informed, estimate):
+            row += widened(part, right[others])
+        for count in LABELS:
+            some, rest = others[:count], others[count:]
+            if len(rest) < count:
+                row += [math.nan, math.nan]
+                continue
+            powered = estimate_accuracy(*known, labelled=(z[some], y[some]))
+            # Around the truth of the rest, as the first column is that of all others.
+            moved = row[0] - right[rest].mean()
+            row += [end + moved for end in widened(powered, right[rest])]
+        return row
+
+
+def widened(estimate: Estimate, right: np.ndarray) -> list[float]:
+    """The ends of an interval that allows for the sampling error of the truth."""
+    error = 1.96 * right.std() / math.sqrt(len(right))
+    low = math.hypot(estimate.value - estimate.low, error)
+    return [
+        estimate.value - low,
+        estimate.value + math.hypot(estimate.high - estimate.value, error),
+    ]
+
+
+@cache
+def known_items(name: str, sort: str) -> tuple[np.ndarray, ...]:
+    """Features and classes of a set, and log-odds of the annotator by what they see of both."""
+    x, y = SETS[name][0](return_X_y=True)
+    y = y == 0 if name == "breast cancer" else y % 2 == 0
+    seen = x if sort == "features" else x[:, ::2]
+    machine = make_pipeline(StandardScaler(), CalibratedClassifierCV(SVC(), ensemble=False))
+    r = cross_val_predict(machine, seen, y, cv=10, method="predict_proba")[:, 1]
+    return x, y, logit(r.clip(1e-6, 1 - 1e-6))
+
+
 Draw = Callable[[int, np.random.Generator], np.ndarray]
 
 
@@ -271,7 +398,44 @@ def worlds() -> list[World | Logistic]:
     sorts = ("features", "private", "both", "more", "less")
     near = [World(sort, 0.4, accuracy) for sort in sorts for accuracy in (0.8, 0.95, 0.98)]
     rare = [World(sort, 0.1, 0.95) for sort in sorts]
-    return [*near, *rare, World("private", 0.5, 0.95), Logistic()]
+    others = [World("private", 0.5, 0.95), Logistic(), Logistic("related", correlation=0.3)]
+    return [*near, *rare, *others]
+
+
+def report_large(_: argparse.Namespace) -> None:
+    rng, n = np.random.default_rng(0), 100_000
+    private = [("private", prior, signal) for prior in (0.4, 0.1) for signal in (0.8, 1.5, 2.5)]
+    others = [(sort, prior, 1.0) for sort in ("both", "less", "more") for prior in (0.4, 0.1)]
+    tables = [(*cell, large_items(*cell, 2 * n, rng)) for cell in (*private, *others)]
+    logistic = (Logistic(), Logistic("related", correlation=0.3))
+    tables += [(one.sort, one.prior, math.nan, one.items(2 * n, rng)) for one in logistic]
+    print("annotator  prior  signal  κ      true   informed  independent")
+    for sort, prior, signal, (y, z, r) in tables:
+        estimate = estimate_accuracy(z[:n], z[n:], PairLabels.from_posteriors(r[:n], r[n:]))
+        print(
+            f"{sort:<9}  {prior:<5g}  {signal:<6g}  {estimate.knowledge.value:.3f}  "
+            f"{np.mean((z > 0) == y):.3f}  {estimate.informed.value:.3f}     "
+            f"{estimate.independent.value:.3f}"
+        )
+
+
+def report_sets(options: argparse.Namespace) -> None:
+    sorts = ("features", "private", "both", "less")
+    cells = [RealSet(name, sort) for name in SETS for sort in sorts]
+    models = options.tables // 100
+    rows = simulate([cell.tables for cell in cells], models, options.pairs, options.jobs)
+    print(f"{models} models of each cell, {SPLITS} splits each: covers (standard error) width")
+    heads = ("informed", "bracket", *(f"{count} labels" for count in LABELS))
+    print(f"{'set':<13}  annotator  accuracy  " + "".join(f"{head:<22}" for head in heads).rstrip())
+    for cell, some in zip(cells, rows, strict=True):
+        by_model = np.array([held(one) for one in some])
+        error = by_model[:, :, 0].std(0, ddof=1) / math.sqrt(models)
+        shown = [
+            "–" if math.isnan(width) else f"{share:.3f} ({one:.3f}) {width:.3f}"
+            for (share, width), one in zip(by_model.mean(0), error, strict=True)
+        ]
+        numbers = "".join(f"{text:<22}" for text in shown).rstrip()
+        print(f"{cell.name:<13}  {cell.sort:<9}  {some[..., 0].mean():.3f}     {numbers}")
 
 
 def report_informed(options: argparse.Namespace) -> None:
@@ -317,7 +481,13 @@ def report_labels(options: argparse.Namespace) -> None:
     print(f"ours: coverage at least {least:.3f}, width at most {most:.3f} times Wilson's")
 
 
-PARTS = {"informed": report_informed, "readings": report_readings, "labels": report_labels}
+PARTS = {
+    "large": report_large,
+    "informed": report_informed,
+    "readings": report_readings,
+    "labels": report_labels,
+    "sets": report_sets,
+}
 
 
 def main() -> None:
@@ -330,7 +500,8 @@ def main() -> None:
     for part, report in PARTS.items():
         if options.part in (part, "all"):
             start = time.perf_counter()
-            print(f"{part}: {options.tables} tables of {options.pairs} pairs")
+            size = f": {options.tables} tables of {options.pairs} pairs"
+            print(part + size * (part not in ("large", "sets")))
             report(options)
             print(f"{time.perf_counter() - start:.0f} s, {options.jobs} jobs\n", flush=True)
 
