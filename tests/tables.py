@@ -59,6 +59,8 @@ def people_table(*people: str, seed: int = 0, pairs: int = 60) -> Judgements:
             values[: pairs // 2] = [0.5, 0.0]
         elif habit == "random":
             values = np.stack([rng.random(pairs), rng.uniform(-1, 1, pairs)], 1)
+        elif habit == "elsewhere":
+            values = PairLabels.from_posteriors(*rng.beta(1, 1, (2, pairs))).to_array()
         elif habit == "leaning":
             values[:, 0] += 0.25
         elif habit == "levels":

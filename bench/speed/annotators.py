@@ -226,6 +226,7 @@ REFERENCE = (
 """Crowds that every change of the model is measured with."""
 HONEST = {
     "honest, three": Crowd((some,) * 3),
+    "honest, two": Crowd((some,) * 2),
     "honest, alone": Crowd((some,) * 4, alone=True),
     "honest, levels": Crowd((partial(rounded, levels=5),) * 3),
     "honest, hard": Crowd((drawn,) * 3),

@@ -229,7 +229,7 @@ class Annotator:
             return [("answers are hardly related to the pairs", {})]
         low, high = np.clip(self.guesses + 1.96 * self.guesses_error * np.array([-1, 1]), 0, 1)
         phrases: list[Phrase] = []
-        if high - low > 0.5:
+        if high - low > 0.5 and not self.outlying:
             phrases.append(("too few answers to say how many are guesses", {}))
         elif low >= 0.01:
             shares = {"share": self.guesses, "low": float(low), "high": float(high)}
