@@ -68,7 +68,8 @@ class Fitted(Scorer):
     and code; ``scales`` those that answers were given on; ``trained_on`` is for files and notes
     about them, which the command line adds. ``held_items`` (k, 2) are fingerprints of items that a
     first model, fitted without them, was measured on, and ``held_log_odds`` what it gave them.
-    ``fold_log_odds`` (n, 2), which is not saved, are those that annotators were learnt with.
+    ``fold_log_odds`` (n, 2) are those that annotators were learnt with, and ``last_epoch`` is where
+    a trial on hard answers said to stop; neither is saved.
     """
 
     model: Any
@@ -89,6 +90,7 @@ class Fitted(Scorer):
     held_items: Indices = field(default_factory=lambda: np.empty((0, 2), np.int64))
     held_log_odds: Floats = field(default_factory=lambda: np.empty(0))
     fold_log_odds: Floats | None = None
+    last_epoch: float = math.inf
 
     @property
     def n_features_in(self) -> int:

@@ -120,7 +120,7 @@ def learn(
         scorer = replace(scorer, shift=float(shift))
     if prior is None or not needs_prior(settings.risk):
         prior = mean_posterior(z, weight)
-    found |= {"prior": prior, "unjudged": unjudged}
+    found |= {"prior": prior, "unjudged": unjudged, "last_epoch": last}
     return Fitted(**vars(scorer), model=model, parameters=kept_parameters(settings), **found)
 
 

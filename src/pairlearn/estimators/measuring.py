@@ -124,7 +124,7 @@ def fit_and_measure(
             warnings.simplefilter("ignore")  # the final fit repeats them
             measured = _measure(first, table, held, prior, progress, checkpoints.measure)
     if isinstance(measured, HeldAccuracy):
-        tried = first.model_, first.slope_, first.n_iter_
+        tried = first.model_, first.slope_, first.fitted_.last_epoch
         table = replace(table, log_odds=_unseen_log_odds(first, table, measured.held), tried=tried)
     with training_bar("2/2 to save" if holdout else "to save") as progress:
         classifier.fit_table(table, progress, checkpoints.fit)
