@@ -173,7 +173,7 @@ def test_no_accuracy_where_none_was_asked_for_or_can_be_told(made: Any, tmp_path
 def test_preferences_tell_the_side_of_an_accuracy_from_similarities(tmp_path: Path) -> None:
     """A prior on the wrong side of ½ must not mirror the accuracy of a model that knows better."""
     table = simulated(tmp_path, seed=3, pairs=300, prior=0.5).pairs
-    preference = np.where(np.abs(table.difference) > 0.3, np.sign(table.difference), 0)
+    preference = np.where(np.abs(table.difference) > 0.3, np.sign(table.difference), np.nan)
     judged = pair_table(table.left, table.right, table.similarity, None, preference=preference)
     write_pairs(judged, tmp_path / "side.csv")
     summary = summarise(
