@@ -164,6 +164,15 @@ def test_large_outputs_are_safe(dtype: torch.dtype) -> None:
 # ---- the objective -----------------------------------------------------------------------------
 
 
+def loss_of(objective: Objective, rows: Judgements, z: torch.Tensor) -> torch.Tensor:
+    """The objective of rows about kinds of items with these outputs."""
+    left, right = z[rows.ends.T]
+    share = torch.from_numpy(objective.weight_columns(rows) / len(rows)).to(z)
+    u, v = torch.from_numpy(rows.values.T.copy()).to(z)
+    members = torch.from_numpy(rows.members().T.copy())
+    return objective(left, right, u, v, share, total=lambda x: x, members=members)
+
+
 @pytest.mark.parametrize("classes", [3, 4, 7])
 def test_the_likelihood_is_least_at_the_posteriors(classes: int) -> None:
     chance, r, _ = world(classes, 2)
@@ -179,20 +188,13 @@ def test_the_likelihood_is_least_at_the_posteriors(classes: int) -> None:
     rows = Judgements.concatenate(tables).of_classes(range(classes))
     objective = Objective(PairLikelihood(), rows.kinds()).to(torch.device("cpu"), torch.float64)
 
-    def value(z: torch.Tensor) -> torch.Tensor:
-        left, right = z[rows.ends.T]
-        share = torch.from_numpy(objective.weight_columns(rows) / len(rows))
-        u, v = torch.from_numpy(rows.values.T.copy())
-        members = torch.from_numpy(rows.members().T.copy())
-        return objective(left, right, u, v, share, total=lambda x: x, members=members)
-
     z = torch.from_numpy(np.log(r)).requires_grad_()
-    least = value(z)
+    least = loss_of(objective, rows, z)
     (slope,) = torch.autograd.grad(least, z)
     assert slope.abs().max() < 1e-9
     for seed in range(5):
         _, _, other = world(classes, seed)
-        assert value(other) > least
+        assert loss_of(objective, rows, other) > least
 
 
 def test_at_sets_reads_sets_and_pairs_of_all_classes() -> None:
@@ -210,10 +212,11 @@ def test_at_sets_reads_sets_and_pairs_of_all_classes() -> None:
 # ---- risks of K classes ------------------------------------------------------------------------
 
 AFFINE = ["confdiff", "sconfconfdiff", "nonnegative"]
+OTHERS = ["sconf", "convex-0.5"]
 
 
 @pytest.mark.parametrize("classes", [2, 3, 4, 7])
-@pytest.mark.parametrize("name", AFFINE)
+@pytest.mark.parametrize("name", AFFINE + OTHERS)
 @pytest.mark.parametrize("asked", ["all", "one"])
 def test_class_risks_are_unbiased(name: str, classes: int, asked: str) -> None:
     for seed in range(3):
@@ -251,6 +254,28 @@ def test_the_objective_is_the_class_risk(name: str) -> None:
     s, c = (np.broadcast_to(column[:, None], (n, 3)) for column in rows.values.T)
     expected = risk(left, right, *(torch.from_numpy(a.copy()) for a in (s, c, weight)))
     assert float(objective.of(rows, left, right)) == pytest.approx(float(expected), abs=1e-9)
+
+
+@pytest.mark.parametrize("name", [*AFFINE, "likelihood"])
+def test_gradients_of_risks_are_exact_and_large_outputs_safe(name: str) -> None:
+    _, r, z = world(3, 6)
+    ends, k = np.array([[0, 1], [2, 3], [1, 2]]), np.array([0, 1, 2])
+    labels = PairLabels.from_posteriors(*r[ends, k[:, None]].T)
+    tables = [Judgements.from_pairs(ends, labels, about=k)]
+    if name == "likelihood":
+        same = {"similarity": (r[ends[:, 0]] * r[ends[:, 1]]).sum(1)}
+        tables += [Judgements.from_columns(ends, same), Judgements.from_pairs(
+            ends, labels, about=["0|1", "1|2", "2"])]  # fmt: skip
+    rows = Judgements.concatenate(tables).of_classes(range(3))
+    risk = PairLikelihood() if name == "likelihood" else ClassRisk(name, [0.2, 0.3, 0.5])
+    objective = Objective(risk, rows.kinds()).to(torch.device("cpu"), torch.float64)
+
+    assert torch.autograd.gradcheck(lambda z: loss_of(objective, rows, z), z.requires_grad_())
+    large = (1e4 * z.detach().sign()).float().requires_grad_()
+    loss = loss_of(objective.to(torch.device("cpu"), torch.float32), rows, large)
+    loss.backward()
+    assert large.grad is not None
+    assert bool(torch.isfinite(loss)) and bool(torch.isfinite(large.grad).all())
 
 
 def test_class_risks_say_what_they_read() -> None:

@@ -339,6 +339,8 @@ def test_the_accuracy_is_exact_on_a_whole_population(classes: int, asked: str) -
         for k in range(classes):
             assert found.prior[str(k)].value == pytest.approx(prior[k], abs=1e-9)
             assert found.recall[str(k)].value == pytest.approx(both[k] / prior[k], abs=1e-9)
+            if (called := chance @ (p.argmax(1) == k)) > 0:
+                assert found.precision[str(k)].value == pytest.approx(both[k] / called, abs=1e-9)
         table = [[cell.value for cell in row.values()] for row in found.confusion.values()]
         joint = np.einsum("m,mk,mj->kj", chance, r, np.eye(classes)[p.argmax(1)])
         assert np.array(table) == pytest.approx(joint, abs=1e-9)
