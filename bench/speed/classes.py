@@ -6,9 +6,10 @@
 The annotator is the network of the paper with one output for each class, after ten epochs on all
 training labels; its posteriors are what is asked for. A quarter of the questions is about a class
 drawn uniformly; before each other quarter a quick model of the answers so far proposes the class
-of each question (`propose_sets`). All networks are "mlp-bn" with the recipe that `PairClassifier`
-takes. Accuracies are those on the test split. ``--steps`` times a step with ten classes beside one
-with two. ``--coverage`` counts how often intervals without labels contain the accuracy, over 1,000
+of each question (`propose_sets`). "Half the classes" is a random set of half of them for each pair,
+which needs no model. All networks are "mlp-bn" with the recipe that `PairClassifier` takes.
+Accuracies are those on the test split. ``--steps`` times a step with ten classes beside one with
+two. ``--coverage`` counts how often intervals without labels contain the accuracy, over 1,000
 tables of 500 statements about items whose posteriors are drawn from a Dirichlet distribution.
 """
 
@@ -27,7 +28,7 @@ from pairlearn import PairClassifier
 from pairlearn.estimators.parameters import recipe_of
 from pairlearn.evaluation import estimate_class_accuracy
 from pairlearn.judgements import Judgements
-from pairlearn.judgements.sets import propose_sets
+from pairlearn.judgements.sets import join_set, propose_sets
 from pairlearn.labels import PairLabels
 from pairlearn.risks import PairLikelihood
 from pairlearn.training import Objective, Recipe, train
@@ -64,7 +65,17 @@ def soft_labels_of(items: Any, r: Any) -> Judgements:
 
 def asked(ends: Any, about: Any, q: Any, r: Any, rng: np.random.Generator | None) -> Judgements:
     """Answers about one class of each pair: soft, or drawn where there is a generator."""
-    p = r[ends, about[:, None]]
+    return _answers(r[ends, about[:, None]], ends, about, q, r, rng)
+
+
+def asked_half(ends: Any, members: Any, r: Any, rng: np.random.Generator | None) -> Judgements:
+    """The same about a set of classes of each pair, given by masks (n, K)."""
+    about = [join_set(map(str, np.flatnonzero(mask))) for mask in members]
+    p = (r[ends] * members[:, None]).sum(-1).clip(0, 1)
+    return _answers(p, ends, about, None, r, rng)
+
+
+def _answers(p: Any, ends: Any, about: Any, q: Any, r: Any, rng: Any) -> Judgements:
     if rng is not None:
         p = (rng.random(p.shape) < p).astype(np.float64)
     labels = PairLabels.from_posteriors(*p.T)
@@ -97,12 +108,15 @@ def measure(name: str, pairs: int, seed: int, only: list[str]) -> dict[str, floa
     ends = rng.permutation(train_items)[: 2 * pairs].reshape(pairs, 2)
     about, q = rng.integers(classes, size=pairs), np.full(pairs, 1 / classes)
     proposed, q_proposed = about.copy(), q.copy()
-    for past in np.arange(1, ROUNDS) * (pairs // ROUNDS):
+    rounds = ROUNDS if not only or any("proposed" in title for title in only) else 0
+    for past in np.arange(1, rounds) * (pairs // ROUNDS):
         answers = asked(ends[:past], proposed[:past], q_proposed[:past], r, None)
         quick = fit(x, answers, seed, "mlp-small", QUICK)
         rest = propose_sets(quick, ends[past:], UNIFORM, seed)
         proposed[past:], q_proposed[past:] = rest
     drawn = (rng.random((len(r), 1)) > r.cumsum(1)).sum(1).clip(0, classes - 1)
+    other = np.random.default_rng([seed, 1])
+    half = other.random((pairs, classes)).argsort(1) < classes // 2
     several = [asked(ends, np.full(pairs, k), np.ones(pairs), r, None) for k in range(classes)]
     tables: dict[str, Callable[[], Judgements]] = {
         "labels of n": lambda: labels_of(ends[:, 0], drawn[ends[:, 0]], classes),
@@ -111,6 +125,8 @@ def measure(name: str, pairs: int, seed: int, only: list[str]) -> dict[str, floa
         "proposed, soft": lambda: asked(ends, proposed, q_proposed, r, None),
         "proposed, hard": lambda: asked(ends, proposed, q_proposed, r, rng),
         "uniform, soft": lambda: asked(ends, about, q, r, None),
+        "half the classes, soft": lambda: asked_half(ends, half, r, None),
+        "half the classes, hard": lambda: asked_half(ends, half, r, other),
         "all classes, soft": lambda: Judgements.concatenate(several),
     }
     found = {"annotator": float((r[test].argmax(1) == y[test]).mean())}
@@ -201,7 +217,7 @@ def main() -> None:
         for title in rows[0]:
             values = np.array([row[title] for row in rows])
             error = (values - base).std(ddof=1) / np.sqrt(len(rows)) if len(rows) > 1 else np.nan
-            print(f"  {title:<18} {values.mean():.4f}  {(values - base).mean():+.4f} ± {error:.4f}")
+            print(f"  {title:<22} {values.mean():.4f}  {(values - base).mean():+.4f} ± {error:.4f}")
 
 
 if __name__ == "__main__":

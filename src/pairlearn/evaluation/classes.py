@@ -162,7 +162,7 @@ def measure_decisions(
         if rest.sum() < 2:
             raise ValueError(
                 "an accuracy takes statements with a similarity and a difference about one class "
-                "each, or similarities about all classes, and there are none"
+                "each, or similarities about all classes: judge some in that way"
             )
         asked = judgements[rest]
         right = np.where((p.argmax(1) == p_prime.argmax(1))[rest], asked.u, 1 - asked.u)
