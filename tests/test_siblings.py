@@ -179,7 +179,7 @@ def test_published_weights() -> None:
 @pytest.mark.parametrize("name", STATED)
 def test_soft_or_unknown_statements_are_refused(name: str) -> None:
     rows = Judgements.from_columns([[0, 1]], {"difference": [0.5]})
-    with pytest.raises(ValueError, match=f"risk '{name}.*' reads .*table has difference too"):
+    with pytest.raises(ValueError, match=f"risk '{name}.*' reads .*table also has difference"):
         bind_risk(make_risk(name, 0.2), rows)
 
 
