@@ -35,7 +35,7 @@ RIGHT = ("favours the right one by {lean}", "favours the left one by {lean}")
 ALONE = "knows or believes {share:.0%} of what the others leave open"
 #: Guesses of an annotator who gives one answer to everything; 1 would leave no weight at all.
 NOTHING_ELSE = 0.999
-#: Share of guesses, and lean, that are reported if they are significant: none is in 108 honest
+#: Share of guesses, and lean, that are reported if they are significant: none is in 300 honest
 #: crowds of `bench/speed/annotators.py --honest`.
 MANY_GUESSES, LEAN = 0.15, 0.05
 #: Share of guesses from which on the answers say next to nothing about the pairs: a precision of
