@@ -112,8 +112,8 @@ class Annotators:
     >>> ends = np.arange(800).reshape(-1, 2)
     >>> judged = Judgements.from_pairs(ends, values, annotator=["ann"] * 400)
     >>> annotators = Annotators.learn(judged)
-    >>> annotators.people[0].leans
-    (0.0, -0.2)
+    >>> [round(lean, 1) for lean in annotators.people[0].leans]
+    [0.0, -0.2]
     >>> corrected = annotators.correct(judged).judged
     >>> bool(np.abs(corrected.v - honest.difference).mean() < 0.03)
     True
