@@ -174,5 +174,6 @@ def components(ends: Indices, n: int) -> Indices:
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
-    graph = coo_array((np.ones(len(ends), np.int8), (ends[:, 0], ends[:, 1])), shape=(n, n))
+    left, right = ends.T.astype(np.int32)  # SciPy 1.11 labels nothing where they are int64
+    graph = coo_array((np.ones(len(ends), np.int8), (left, right)), shape=(n, n))
     return connected_components(graph, directed=False)[1].astype(np.int64)  # type: ignore[no-any-return]

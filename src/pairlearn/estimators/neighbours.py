@@ -126,7 +126,7 @@ def neighbour_graph(x: Floats) -> sparse.csr_array:
     scale = np.maximum(graph.max(axis=1).toarray().ravel(), 1e-12)
     graph.data = np.exp(-((graph.data / np.repeat(scale, NEIGHBOURS)) ** 2))
     graph = graph.maximum(graph.T)
-    return sparse.csr_array(sparse.diags_array(1 / graph.sum(axis=1)) @ graph)
+    return sparse.csr_array(sparse.diags(1 / graph.sum(axis=1)) @ graph)
 
 
 def propagate(
