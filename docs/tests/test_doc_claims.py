@@ -367,11 +367,21 @@ def test_the_first_sentence_of_the_results() -> None:
 
 
 def test_the_likelihood_beside_risks_whose_assumptions_hold() -> None:
-    said = re.search(r"by (\S+) of SconfConfDiff-ABS and by (\S+) of", page_text("results/fair.md"))
+    said = re.search(
+        r"by (\S+) of SconfConfDiff-ABS and by (\S+) of ConfDiff-ABS, on average \(significantly "
+        r"in (\d) of (\d), and in (\d) of (\d)\)",
+        page_text("results/fair.md"),
+    )
     assert said is not None
-    for mean, rival in zip(said.groups(), ("sconfconfdiff-abs", "confdiff-abs"), strict=True):
-        found, verdicts, _ = compared("calibrated", rival)
-        assert found.startswith(f"{mean} ") and "behind" not in verdicts
+    for k, rival in enumerate(("sconfconfdiff-abs", "confdiff-abs")):
+        found, verdicts, cells = compared("calibrated", rival)
+        assert found.startswith(f"{said[k + 1]} ") and "behind" not in verdicts
+        assert (int(said[2 * k + 3]), int(said[2 * k + 4])) == (verdicts.count("ahead"), cells)
+
+
+def test_pairs_with_noise_beside_soft_labels_with_noise() -> None:
+    assert set(compared("fair-noise", "likelihood-confidences")[1]) == {"level"}
+    assert set(compared("fair-noise", "annotator")[1]) == {"behind"}
 
 
 def test_guidance_beside_two_starts() -> None:
