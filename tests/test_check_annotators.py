@@ -27,18 +27,13 @@ def test_people_with_habits_are_named(people: Any, code: str, names: tuple[str, 
     assert all(name in found.message for name in names)
 
 
-@pytest.mark.parametrize(
-    ("people", "code"),
-    [
-        (("careful", "careful", "reversed"), "reversed-annotator"),
-        (("careful", "elsewhere"), "rival-annotators"),
-        (("careful", "reversed"), "rival-annotators"),
-    ],
-)
-def test_a_finding_that_explains_answers_is_the_only_one(people: Any, code: str) -> None:
-    """The answers of two who do not agree do not show who guesses."""
-    report = check(people_table(*people, pairs=300))
-    assert {found for found in codes(report, "warning") if "annotator" in found} == {code}
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("habit", ["elsewhere", "reversed"])
+def test_nobody_is_accused_where_the_answers_do_not_show_who_guesses(habit: str, seed: int) -> None:
+    report = check(people_table("careful", habit, pairs=300, seed=seed))
+    about_people = {code for code in codes(report, "warning") if "annotator" in code}
+    assert about_people <= {"rival-annotators"}
+    assert about_people or habit == "elsewhere"
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -121,8 +121,11 @@ class Annotator:
 
     @property
     def outlying(self) -> bool:
-        """Whether surely many answers are guesses."""
-        return self.guesses - 2 * self.guesses_error > MANY_GUESSES
+        """Whether surely many answers are guesses, by three standard errors.
+
+        With two, both of two people who do not agree would be named, of whom one may be careful.
+        """
+        return self.guesses - 3 * self.guesses_error > MANY_GUESSES
 
     @property
     def leaning(self) -> bool:
@@ -229,7 +232,7 @@ class Annotator:
             return [("answers are hardly related to the pairs", {})]
         low, high = np.clip(self.guesses + 1.96 * self.guesses_error * np.array([-1, 1]), 0, 1)
         phrases: list[Phrase] = []
-        if high - low > 0.5 and not self.outlying:
+        if high - low > 0.5:
             phrases.append(("too few answers to say how many are guesses", {}))
         elif low >= 0.01:
             shares = {"share": self.guesses, "low": float(low), "high": float(high)}

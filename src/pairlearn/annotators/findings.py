@@ -161,10 +161,8 @@ def _camps(answers: Answers, people: list[int], scores: Floats | None) -> Found:
     if len(people := people[:MOST]) < 2:
         return
     correlation, shared = _correlations(answers, people, scores)
-    # Two people who judge the same pairs by the same items are related. One couple that is not is
-    # seen at two standard errors; of many some are there by chance.
-    errors = (2 if len(people) == 2 else CLEAR) / np.sqrt(shared.clip(1))
-    apart = (shared >= SHARED) & (correlation + errors < RELATED)
+    # Two people who judge the same pairs by the same items are related.
+    apart = (shared >= SHARED) & (correlation + CLEAR / np.sqrt(shared.clip(1)) < RELATED)
     count, camp = connected_components(_clear(correlation, shared), directed=False)
     groups = [np.flatnonzero(camp == number) for number in range(count)]
     # One who is apart from a group guesses, which the model contains. Where the features do not

@@ -71,18 +71,12 @@ class SimilarNames(AnnotatorCheck):
 
 
 class _People(AnnotatorCheck):
-    """A check of what was learnt about each annotator, where the table names several.
-
-    Annotators whom a finding names are left out: it says more, and with two who do not agree, the
-    answers alone do not show who guesses.
-    """
+    """A check of what was learnt about each annotator, where the table names several."""
 
     trait: ClassVar[str]
 
     def look(self, view: TableView) -> Iterator[Finding]:
-        explained = {name for found in view.habits for name in found.ids}
-        people = [person for person in view.people.people if person.name not in explained]
-        named = [person.name for person in people if getattr(person, self.trait)]
+        named = [person.name for person in view.people.people if getattr(person, self.trait)]
         if named:
             words = "; ".join(f"{name}: {view.people.describe(name)}" for name in named)
             needed = Annotators.needed(view.judgements)
