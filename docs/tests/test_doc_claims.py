@@ -384,6 +384,13 @@ def test_pairs_with_noise_beside_soft_labels_with_noise() -> None:
     assert set(compared("fair-noise", "annotator")[1]) == {"behind"}
 
 
+def test_the_published_setting_of_mcl() -> None:
+    runs = pq.read_table(PAPER.parent / "runs" / "variants" / "classes-published.parquet")
+    (accuracy,) = runs["accuracy_stratified"].to_pylist()
+    assert runs["method"].to_pylist() == ["classes-same-true"]
+    assert f"which is MCL's, reaches {accuracy:.3f}." in page_text("results/classes.md")
+
+
 def test_guidance_beside_two_starts() -> None:
     rows = rows_of(PAPER.parent / "runs" / "starts.csv")
     plain, second, guided = (
