@@ -74,7 +74,7 @@ def main() -> None:
             page.screenshot(path=IMAGES / "studio-annotate.png")
             page.goto(f"{studio.url}/s/{boss}")
             page.wait_for_url("**/supervisor")
-            page.wait_for_selector("td.how:has-text('answers')", timeout=300_000)
+            page.wait_for_selector(".outlook", timeout=300_000)  # the last part of the forecast
             page.mouse.move(0, 0)
             page.screenshot(
                 path=IMAGES / "studio-supervisor.png",
