@@ -161,7 +161,7 @@ def connect(path: Path, *, writer: bool = False) -> sqlite3.Connection:
     """
     with ExitStack() as on_failure, file_errors(path):
         connection = on_failure.enter_context(closing(open_file(path)))
-        if enable_wal(connection) != "wal":
+        if enable_wal(connection) != "wal" and not _is_immutable(path):
             raise StoreError(f"{path} is on a file system without WAL: move the project elsewhere")
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA foreign_keys = ON")
@@ -192,9 +192,10 @@ def open_file(path: Path) -> sqlite3.Connection:
     if not path.is_file():
         raise StoreError(f"{path} {'is a folder' if path.is_dir() else 'does not exist'}")
     with ExitStack() as on_failure, file_errors(path):
+        uri = path.absolute().as_uri() + ("?immutable=1" if _is_immutable(path) else "")
         # Without an isolation level, transactions begin only where we begin them.
         connection = sqlite3.connect(
-            path, timeout=BUSY_SECONDS, check_same_thread=False, isolation_level=None,
+            uri, uri=True, timeout=BUSY_SECONDS, check_same_thread=False, isolation_level=None,
             factory=_Connection,
         )  # fmt: skip
         on_failure.callback(connection.close)
@@ -206,6 +207,12 @@ def open_file(path: Path) -> sqlite3.Connection:
             raise StoreError(f"{path} is an SQLite file of another program")
         on_failure.pop_all()
     return connection
+
+
+def _is_immutable(path: Path) -> bool:
+    """Whether a file is on a read-only disk, where SQLite can make no log, and has none."""
+    log, *_ = parts_of(path)
+    return bool(os.statvfs(path).f_flag & os.ST_RDONLY) and not log.exists()
 
 
 def has_answers(path: Path) -> bool:
