@@ -150,14 +150,13 @@ bench/results/README.md: It is ahead in {n[labels]} cells, level in 15 and behin
 
 bench/results/README.md: in {n[noisy]} cells (six sets, five σ), by {by[noisy]}
 
-bench/results/README.md: none of {mirrored.cells} runs with a part of the pairs ended with a class
-mirrored
+bench/results/README.md: none of {mirrored.cells} runs with a part of the pairs ended mirrored
 
 bench/results/README.md: in {n[own]} cells (six data sets, three priors), by {by[own]}. With noise
-it is ahead in {n[noisy]}; with a part of the pairs in {n[limited]}
+it is ahead in {n[noisy]} cells; with a part of the pairs it is ahead in {n[limited]}
 
 bench/results/README.md: ahead of the paper's methods in {n[limited]} cells, and level in the
-others. Guided it is ahead in {n[guided]} cells (five of the sets), and level in the others
+others. With guidance it is ahead in {n[guided]} cells (five of the sets), and level in the others
 """
 """What pages say, with the numbers that the function gives."""
 
