@@ -59,7 +59,7 @@ REFUSED = [
     ("report none items.csv pairs.csv r.html", "none: there is no such folder"),
     ("report model items.csv loud.csv r.html", "similarity is 1.25"),
     ("report model items.csv stranger.csv r.html", "999999"),
-    ("report model items.csv same.csv r.html", "1 rows have a similarity or a"),
+    ("report model items.csv same.csv r.html", "1 rows with a similarity or a"),
     ("predict model items.csv --out items.csv --force", "items.csv is an input of this command"),
     ("predict model items.csv --out linked.csv --force", "linked.csv is an input of this command"),
     ("predict model items.csv --out there.csv", "there.csv already exists: choose another file"),
@@ -149,7 +149,7 @@ GIVEN = [
     (PAIRS, "--similarity-scale=0,100, or map them to [0, 1].", PERCENT),
     (f"{PAIRS} --noisy", "--similarity-scale=0,100, or map them to [0, 1].", PERCENT),
     (EVALUATE, "row 2: right 'none' is not among the items in ", BOTH + "1,2,1,0\n1,none,1,0\n"),
-    (EVALUATE, ": 0 rows have a similarity or a difference;", "left,right,preference\n1,2,left\n"),
+    (EVALUATE, " has 0 rows with a similarity or a difference:", "left,right,preference\n1,2,left\n"),
     (
         EVALUATE,
         "give some differences, or the prior (prior=, or --prior)",
