@@ -149,7 +149,11 @@ GIVEN = [
     (PAIRS, "--similarity-scale=0,100, or map them to [0, 1].", PERCENT),
     (f"{PAIRS} --noisy", "--similarity-scale=0,100, or map them to [0, 1].", PERCENT),
     (EVALUATE, "row 2: right 'none' is not among the items in ", BOTH + "1,2,1,0\n1,none,1,0\n"),
-    (EVALUATE, " has 0 rows with a similarity or a difference:", "left,right,preference\n1,2,left\n"),
+    (
+        EVALUATE,
+        " has 0 rows with a similarity or a difference:",
+        "left,right,preference\n1,2,left\n",
+    ),
     (
         EVALUATE,
         "give some differences, or the prior (prior=, or --prior)",
