@@ -442,7 +442,7 @@ def test_what_the_items_tell() -> None:
     assert find(check(judged, items=[1, 2]), "unknown-item").ids == (3,)
     judged = table((7, 8, 0.5, 0.1))
     report = check(judged, items=ItemTable(["007", "8"], np.ones((2, 3))))
-    assert "have '007': write ids alike" in find(report, "unknown-item").message
+    assert "have '007': write both in the same way" in find(report, "unknown-item").message
     assert "the same features (3)" in find(report, "constant-features").message
     assert "constant-features" not in codes(check(judged, items=ItemTable([8], np.ones((1, 3)))))
     made = simulate(pairs=60, annotators=2)

@@ -292,7 +292,7 @@ def test_compare_with_labelled_items(tmp_path: Path) -> None:
     text = plain(run("compare", *files, *QUICK, *TWO).stdout)
     assert "Accuracy by the labelled items; 95% intervals" in text
     refused = run("compare", *files[:2], *QUICK, "--positive", "1")
-    assert "--positive is a class of --labelled" in refused.output
+    assert "--positive names a class of --labelled" in refused.output
 
 
 def test_same_with_preferences_is_measured(made: Any, tmp_path: Path) -> None:

@@ -131,7 +131,7 @@ def test_export(project: Path, tmp_path: Path) -> None:
     assert set(np.asarray(read_pairs(out).annotator).tolist()) == {"ann"}
     everybody = refusal("export", project, out, "--without", "ann,bob", "--force")
     assert "--without ann,bob: these are all annotators with answers" in everybody
-    assert "no annotator of that name has answered" in refusal(
+    assert "no annotator with this name has answered" in refusal(
         "export", project, out, "--without", "cy", "--force"
     )
     lines = tmp_path / "answers.jsonl"

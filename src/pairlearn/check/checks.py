@@ -104,7 +104,7 @@ class UnknownItem(Check):
             return
         rows = np.flatnonzero(np.isin(view.ids, absent)[view.ends].any(axis=1))
         near = similar_id(absent[0].item(), view.item_ids)
-        hint = "" if near is None else f" The items have {near}: write ids alike in both files."
+        hint = "" if near is None else f" The items have {near}: write both in the same way."
         yield self.found(rows, absent, missing=len(absent), known=len(view.item_ids), hint=hint)
 
 
@@ -172,7 +172,7 @@ class OutOfRange(Check):
 
 
 class OtherScale(Check):
-    """Answers to the question of {question} are on another scale, {least:g} to {most:g}: give
+    """The answers about {question} are on another scale, {least:g} to {most:g}: give
     the lowest and the highest possible answer, as in --{question}-scale={scale}, or
     map them to [{low}, 1].
     """
@@ -205,7 +205,7 @@ class OtherScale(Check):
 class UpsideDown(Check):
     """Similarities seem to be written upside down{who}: items that their {by} put in one class are
     judged different, and vice versa. 1 means “surely the same class”, 0 “surely different classes”.
-    Pass --similarity-scale 1,0, or --similarity-scale 0,1 if they are right as they are.
+    Pass --similarity-scale 1,0, or --similarity-scale 0,1 if they are correct as they are.
     """
 
     code, severity = "upside-down", "error"
@@ -506,7 +506,7 @@ class TooUnlike(Check):
 class PriorDisagrees(Check):
     """The stated prior {prior:g} lies outside {low:.3f} to {high:.3f}, a range of four standard
     errors around the {value:.3f} that the similarities imply. Either it is not the prior of these
-    pairs, or the annotators judge by another population: see target_prior and annotator_prior.
+    pairs, or the annotators have another population in mind: see target_prior and annotator_prior.
     """
 
     code, severity = "prior-disagrees", "warning"

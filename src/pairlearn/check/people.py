@@ -38,8 +38,8 @@ CHECKS |= {code: Habit(code) for code in SENTENCES}
 class Levels(AnnotatorCheck):
     """Answers are on a scale: {scale}. They are taken as rounded; what rounding explains is not a
     contradiction. Hard answers are fine where they are meant; if soft ones were asked,
-    probabilities in between are lost. An accuracy without labels is as good as these numbers: if
-    “probably” is right more often or less often than they say, so is everything measured.
+    probabilities in between are lost. An accuracy without labels depends on these numbers: if
+    “probably” is right more often or less often than they say, the accuracy is wrong as well.
     """
 
     code, severity = "levels", "note"
@@ -57,7 +57,7 @@ class Levels(AnnotatorCheck):
 
 class SimilarNames(AnnotatorCheck):
     """Names of annotators that differ only in case or spaces count as different people: {words}.
-    If they are one person's, write them alike.
+    If they belong to one person, write them in the same way.
     """
 
     code, severity = "similar-names", "note"
@@ -101,9 +101,9 @@ class LeaningAnnotator(_People):
 
 class ContradictedClasses(AnnotatorCheck):
     """The known classes contradict all annotators' differences or preferences: in {share:.0%} of
-    the comparisons, the item of the negative class is judged the more positive one. Either the
+    the comparisons, the item of the negative class is judged more likely positive. Either the
     positive class is the other one (--positive), or left and right are exchanged: a difference
-    above 0 says that the right one is the more positive, so change their sign.
+    above 0 says that the right one is more likely positive, so change their sign.
     """
 
     code, severity = "contradicted-classes", "warning"

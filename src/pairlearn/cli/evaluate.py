@@ -53,7 +53,7 @@ def evaluate(
         ),
     ] = None,
     as_json: opt.Json = False,
-    quiet: Annotated[bool, option("Print the accuracy alone.", "--quiet")] = False,
+    quiet: Annotated[bool, option("Print only the accuracy.", "--quiet")] = False,
 ) -> Output:
     """Measure a model on judged pairs that it was not fitted to.
 

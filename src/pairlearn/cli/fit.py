@@ -52,7 +52,7 @@ def fit(
     *,
     out: Annotated[Path, option("Folder to write the model to.")],
     holdout: Annotated[
-        float, option("Share of the pairs to measure the accuracy with; 0: none.")
+        float, option("Share of the pairs held out to measure the accuracy; 0 for none.")
     ] = 0.2,
     model: Annotated[
         Literal["auto", "mlp-bn", "mlp", "linear"],
@@ -66,7 +66,7 @@ def fit(
         option("Whether to learn how each annotator answers; auto: where the pairs suggest it."),
     ] = "auto",
     unjudged: Annotated[
-        str, option("auto or ignore: whether to learn from items that no row is about.")
+        str, option("Whether to learn from items that are in no row: auto or ignore.")
     ] = "auto",
     ids: opt.Ids = None,
     classes: opt.Classes = None,
@@ -83,7 +83,7 @@ def fit(
     majority: opt.Majority = None,
     target_prior: Annotated[
         float | None,
-        option("Share of positive items where it will be used.", default="as in the pairs"),
+        option("Share of positive items where the model will be used.", default="as in the pairs"),
     ] = None,
     annotator_prior: Annotated[
         float | None,

@@ -27,7 +27,7 @@ _LARGER = "of two numbers, the larger"
 Items = Annotated[Path, argument(_ITEMS)]
 Pairs = Annotated[Path, argument("Table of judgements: .csv or .parquet.")]
 Model = Annotated[Path, argument("Folder that `pairlearn fit` wrote.")]
-Ids = Annotated[Path | None, option("Ids of .npy items: .npy.")]
+Ids = Annotated[Path | None, option("Ids of the items in a .npy table: .npy.")]
 Labelled = Annotated[Path | None, option("Items of known class, id and class: .csv or .parquet.")]
 Classes = Annotated[
     str | None,
@@ -52,11 +52,11 @@ Epochs = Annotated[int | None, option("Passes over the pairs.", default="by thei
 Device = Annotated[str, option("auto, cpu, cuda, cuda:1, …")]
 Noisy = Annotated[bool, option("Allow judgements that noise has moved out of range.", "--noisy")]
 Seed = Annotated[int, option("Seed of all random numbers.", min=0)]
-CheckpointSeconds = Annotated[float, option("Seconds between checkpoints of the training.", min=0)]
+CheckpointSeconds = Annotated[float, option("Seconds between checkpoints.", min=0)]
 Force = Annotated[bool, option("Replace an existing file or folder.", "--force")]
 Json = Annotated[bool, option("Print JSON.", "--json")]
 Quiet = Annotated[bool, option("Print nothing.", "--quiet")]
-QuietNumber = Annotated[bool, option("Print the number alone.", "--quiet")]
+QuietNumber = Annotated[bool, option("Print only the number.", "--quiet")]
 Columns = Annotated[
     str | None, option("Columns to learn from, separated by commas.", default="all but id")
 ]
@@ -79,7 +79,7 @@ def parse_names(text: str | None, option: str = "") -> list[str]:
     """Split names at commas; an `option` that is given must have some."""
     names = [name.strip() for name in (text or "").split(",") if name.strip()]
     if option and text is not None and not names:
-        raise ValueError(f"{option} must be names with commas between; got {text!r}")
+        raise ValueError(f"{option} must be names separated by commas; got {text!r}")
     return names
 
 
@@ -89,7 +89,7 @@ def parse_prior(text: str) -> float | dict[str, float]:
         return parse_shares(text) if "=" in text else float(text)
     except ValueError:
         raise typer.BadParameter(
-            f"a share, or NAME=SHARE for each class with commas between; got {text!r}"
+            f"a share, or NAME=SHARE for each class, separated by commas; got {text!r}"
         ) from None
 
 
@@ -105,7 +105,7 @@ def parse_shares(text: str) -> dict[str, float]:
 def check_positive(positive: str | None, labelled: Path | None) -> None:
     """Refuse a positive class without known classes."""
     if positive is not None and labelled is None:
-        raise ValueError("--positive is a class of --labelled, which is not given")
+        raise ValueError("--positive names a class of --labelled: pass --labelled as well")
 
 
 def check_absent(folder: Path, *names: str, force: bool) -> None:

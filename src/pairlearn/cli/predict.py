@@ -150,7 +150,7 @@ def compare(
     difference_scale: opt.DifferenceScale = None,
     seed: opt.Seed = 0,
     as_json: opt.Json = False,
-    quiet: Annotated[bool, option("Print the best candidate alone.", "--quiet")] = False,
+    quiet: Annotated[bool, option("Print only the best candidate.", "--quiet")] = False,
 ) -> Output:
     """Rank models on your own pairs by cross-validation, without labels or with a few.
 
@@ -213,7 +213,7 @@ def _text(comparison: Comparison) -> Iterator[Any]:
         f"{comparison.tested:,} of {comparison.judgements:,} judgements held out in "
         f"{comparison.folds} folds; {baseline(comparison.prior)}.\nAccuracy "
         f"{'by the labelled items' if comparison.labelled else by}; {comparison.confidence:.0%} "
-        "intervals, those of the differences all together."
+        "intervals, simultaneous for the differences."
     )
     yield from comparison.sentences
     yield comparison.verdict

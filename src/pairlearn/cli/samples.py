@@ -23,7 +23,7 @@ def demo(
     seed: opt.Seed = 0,
     as_json: opt.Json = False,
 ) -> Output:
-    """Learn even from odd digits from 400 judged pairs, and say how well, without labels.
+    """Learn to tell even from odd digits, and measure the accuracy without labels.
 
     For example:
       pairlearn demo --seed 1 --out demo.png

@@ -44,7 +44,7 @@ def check(
     difference_scale: opt.DifferenceScale = None,
     notes: Annotated[bool, option("Show notes as well.", "--notes")] = False,
     as_json: opt.Json = False,
-    quiet: Annotated[bool, option("Print nothing: see exit code.", "--quiet")] = False,
+    quiet: Annotated[bool, option("Print nothing; see the exit code.", "--quiet")] = False,
 ) -> Output:
     """Check judgements: contradictions, impossible answers, annotators, what they can teach.
 
@@ -65,7 +65,7 @@ def check(
 
     check_positive(positive, labelled)
     if labelled is not None and items is None:
-        raise ValueError("--labelled names classes of items: pass --items as well")
+        raise ValueError("--labelled gives the classes of items: pass --items as well")
     reading = Reading(similarity_scale, difference_scale)
     known = (
         None if items is None else read_items(items, columns=column_choice(columns, ignore, kinds))
@@ -182,7 +182,7 @@ def split(
     keep_whole(masks, table)
     if not all(mask.any() for mask in masks):
         raise ValueError(
-            f"{pairs}: its items recur too often to be split: use all pairs with "
+            f"{pairs}: its items recur too often to be split: give all pairs to "
             "`pairlearn fit`, which holds out as many pairs as it can, or give another --share"
         )
     parts = {"training": (training, masks[0]), "held_out": (held_out, masks[1])}
@@ -194,7 +194,7 @@ def split(
         data[name] = {"path": str(path), "pairs": int(mask.sum()), "items": items}
         text.append("{path}: {pairs:,} rows about {items:,} items".format(**data[name]))
     lost = data["left_out"] = len(table) - int(sum(mask.sum() for mask in masks))
-    text.append(f"{lost:,} of {len(table):,} rows have items of both and are left out")
+    text.append(f"{lost:,} of {len(table):,} rows have items in both parts and are left out")
     return Output(data, text + [LOST] * bool(lost))
 
 

@@ -257,7 +257,7 @@ def read_table(
         x, y = labelled[0], checked_classes(labelled[1], len(instances))
     named = resolve_classes(classes, statements.about, y, positive)
     if y is None and named is None and positive is not None:
-        raise ValueError("positive is a class of labelled, which is not given")
+        raise ValueError("positive names a class of labelled: pass labelled as well")
     if y is not None:
         named = two_classes("labelled classes", y, positive) if named is None else named
         rows = np.arange(len(features), len(features) + len(y))

@@ -325,7 +325,7 @@ def extend(
     pairs: Annotated[int, option("Pairs to add.", min=1)] = 50,
     as_json: Json = False,
 ) -> Output:
-    """Add random pairs to a project, also while people are answering.
+    """Add random pairs to a project, even while people are answering.
 
     New pairs go to the annotators with the fewest; nothing that was assigned before moves.
 

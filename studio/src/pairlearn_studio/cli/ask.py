@@ -24,7 +24,7 @@ def ask(
     *,
     model: Annotated[str | None, option("A Python function, as module:function.")] = None,
     endpoint: Annotated[
-        str | None, option("Base URL of the chat protocol, such as https://…/v1.")
+        str | None, option("Base URL of an OpenAI-compatible API, such as https://…/v1.")
     ] = None,
     model_name: Annotated[str | None, option("The model at the endpoint.")] = None,
     key_env: Annotated[str | None, option("Environment variable with the endpoint's key.")] = None,

@@ -102,7 +102,7 @@ def _without(answers: list[StoredAnswer], names: str) -> list[StoredAnswer]:
     """The answers without those of the named annotators, who must have answered."""
     excluded = {*parse_names(names)}
     if unknown := sorted(excluded - {answer.annotator for answer in answers}):
-        raise ValueError(f"--without {unknown[0]}: no annotator of that name has answered")
+        raise ValueError(f"--without {unknown[0]}: no annotator with this name has answered")
     kept = [answer for answer in answers if answer.annotator not in excluded]
     if answers and not kept:
         raise ValueError(f"--without {names}: these are all annotators with answers")
@@ -204,7 +204,7 @@ def backup(
     *,
     as_json: Json = False,
 ) -> Output:
-    """Copy the answers into one file, also while people are answering.
+    """Copy the answers into one file, even while people are answering.
 
     Do not copy answers.sqlite instead: the last answers may still be in its log. The backup
     is verified after writing. Every 200 answers a copy is also made automatically, as
@@ -249,9 +249,9 @@ def restore(
     Store.open(description).close()
     text = [f"{description.store_path}: {done.answers:,} answers, from {path}"]
     if done.replaced is not None:
-        text.append(f"  what was there before is in {done.replaced}")
+        text.append(f"  the replaced answers are in {done.replaced}")
     if done.links:
-        text.append(f"  links changed since the backup, and left so: {', '.join(done.links)}")
+        text.append(f"  links changed since the backup, and kept: {', '.join(done.links)}")
     warnings = [OLD_LINKS] if done.links is None else []
     return Output({"file": path} | done._asdict(), text, warnings=warnings)
 

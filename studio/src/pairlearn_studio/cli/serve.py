@@ -25,7 +25,7 @@ def serve(
     public: Annotated[
         bool,
         option(
-            "Let other machines reach it; links stay secret. A public address needs a proxy.",
+            "Let other machines reach the app. A public address needs a proxy.",
             "--public",
         ),
     ] = False,
