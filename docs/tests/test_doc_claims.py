@@ -357,7 +357,7 @@ def test_the_first_sentence_of_the_results() -> None:
     found, verdicts, _ = compared("fair", "likelihood-confidences")
     readme = " ".join((PAPER.parent / "README.md").read_text(encoding="utf-8").split())
     said = re.search(
-        r"of each item\*\*: (\S+) on average \(95% interval over the six data sets (.*?)\), "
+        r"of each item\*\*: the difference is (\S+) on average \(95% interval over the six data sets (.*?)\), "
         r"level in (\d+) of (\d+) cells",
         readme,
     )
@@ -414,7 +414,8 @@ def test_guidance_beside_two_starts() -> None:
         f"{len(rows)} tables of 40 or 90 pairs, a small network) {sum(plain)} plain trainings "
         f"ended mirrored and {sum(guided)} guided ones. Guidance prevented {prevented} failures",
         f"did as well, with {sum(better)} failures",
-        f"On {len(rows)} harder tables of other sets {sum(guided)} and {sum(plain)} did",
+        f"On {len(rows)} harder tables of other sets, {sum(guided)} runs with guidance and "
+        f"{sum(plain)} without did",
     ):
         assert sentence in text
 
