@@ -357,8 +357,8 @@ def test_the_first_sentence_of_the_results() -> None:
     found, verdicts, _ = compared("fair", "likelihood-confidences")
     readme = " ".join((PAPER.parent / "README.md").read_text(encoding="utf-8").split())
     said = re.search(
-        r"of each item\*\*: the difference is (\S+) on average \(95% interval over the six data sets (.*?)\), "
-        r"level in (\d+) of (\d+) cells",
+        r"of each item\*\*: the difference is (\S+) on average \(95% interval over the six data "
+        r"sets (.*?)\), level in (\d+) of (\d+) cells",
         readme,
     )
     assert said is not None
