@@ -92,7 +92,7 @@ def test_links(project: Path) -> None:
     assert "give names of annotators" in refusal("link", project)
     assert annotate("retire", project, "cy").exit_code == 0
     assert "there is no annotator 'ed'" in refusal("retire", project, "ed")
-    assert "the part of 'cy' has ended already" in refusal("retire", project, "di", "cy")
+    assert "'cy' has retired already" in refusal("retire", project, "di", "cy")
 
 
 def test_status(project: Path) -> None:

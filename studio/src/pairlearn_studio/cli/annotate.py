@@ -273,7 +273,7 @@ def retire(
         people = [_find(store, name) for name in dict.fromkeys(names)]
         for who in people:
             if not who.active:
-                raise ValueError(f"the part of {who.name!r} has ended already")
+                raise ValueError(f"{who.name!r} has retired already")
         for who in people:
             store.retire(who.id)
 
