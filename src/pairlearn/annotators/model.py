@@ -1,6 +1,6 @@
 """All annotators of a table under one model, learnt by expectation maximisation.
 
-The model is that of Dawid and Skene (1979) with answers that are numbers. There, behind every
+The model is that of Dawid and Skene (1979) for answers that are numbers. There, behind every
 question stands a true class, and each annotator has a confusion matrix; here, behind every pair
 stand two true posteriors r and r', and each annotator has four habits. The honest answer is
 

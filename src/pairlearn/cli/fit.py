@@ -55,10 +55,11 @@ def fit(
         float, option("Share of the pairs held out to measure the accuracy; 0 for none.")
     ] = 0.2,
     model: Annotated[
-        Literal["auto", "mlp-bn", "mlp", "linear"],
+        str,
         option(
-            "mlp-bn and mlp have three hidden layers; auto is mlp-bn, but linear for texts and "
-            "where few pairs need no more, and for images resnet8, a small convolutional network."
+            "auto, linear, mlp-bn, mlp or a registered name. mlp-bn and mlp have three hidden "
+            "layers; auto is mlp-bn, but linear for texts and where few pairs need no more, and "
+            "for images resnet8, a small convolutional network."
         ),
     ] = "auto",
     annotators: Annotated[

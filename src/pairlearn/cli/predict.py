@@ -126,7 +126,7 @@ def compare(
     pairs: opt.Pairs,
     *,
     models: Annotated[
-        str, option("Any of linear, mlp-bn, mlp and boosting, separated by commas.")
+        str, option("Any of linear, mlp-bn, mlp, boosting and registered names, by commas.")
     ] = "linear,mlp-bn,boosting",
     risks: Annotated[
         str | None,

@@ -1,8 +1,7 @@
 """Learning: from a table of instances and statements to one fitted value.
 
 `learn` is the line that a fit follows: standardise, learn the annotators, choose a model, orient,
-train, shift. `train_model` is the one function that trains a model to keep, a trial, or a model of
-a fold.
+train, shift. `Training.fit` trains a model to keep or a model of a fold.
 
 A network memorises hard answers: its decisions get a little worse, and its probabilities far
 too confident. So a trial holds out a fifth of the rows, to choose the epoch at which to stop
