@@ -90,7 +90,9 @@ def fit(x: Any, rows: Judgements, seed: int, model: str = "mlp-bn", passes: floa
     return softmax(module_logits(trained.module, x)[:, trained.order], 1)
 
 
-def measure(name: str, pairs: int, seed: int, only: list[str]) -> dict[str, float]:
+def measure(
+    name: str, pairs: int, seed: int, only: list[str], share: float = UNIFORM
+) -> dict[str, float]:
     """Test accuracies of one seed, of all tables or `only` some."""
     dataset = load(name)
     order = np.concatenate([np.arange(len(dataset.y))[p] for p in split_indices(dataset, seed)])
@@ -112,7 +114,7 @@ def measure(name: str, pairs: int, seed: int, only: list[str]) -> dict[str, floa
     for past in np.arange(1, rounds) * (pairs // ROUNDS):
         answers = asked(ends[:past], proposed[:past], q_proposed[:past], r, None)
         quick = fit(x, answers, seed, "mlp-small", QUICK)
-        rest = propose_sets(quick, ends[past:], UNIFORM, seed)
+        rest = propose_sets(quick, ends[past:], share, seed)
         proposed[past:], q_proposed[past:] = rest
     drawn = (rng.random((len(r), 1)) > r.cumsum(1)).sum(1).clip(0, classes - 1)
     other = np.random.default_rng([seed, 1])
@@ -199,6 +201,7 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=1000)
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--only", nargs="*", default=[], help="tables, by title")
+    parser.add_argument("--share", type=float, default=UNIFORM, help="of uniform questions")
     parser.add_argument("--steps", action="store_true")
     parser.add_argument("--coverage", action="store_true")
     options = parser.parse_args()
@@ -210,7 +213,7 @@ def main() -> None:
     for name in options.datasets:
         rows = []
         for seed in range(options.seeds):
-            rows.append(measure(name, options.pairs, seed, options.only))
+            rows.append(measure(name, options.pairs, seed, options.only, options.share))
             print(f"{name} seed {seed}: {rows[-1]}", flush=True)
         base = np.array([row["labels of n"] for row in rows])
         print(f"{name}, {options.pairs:,} pairs, {len(rows)} seeds: accuracy, less labels of n")
