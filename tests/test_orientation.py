@@ -48,7 +48,7 @@ def test_the_positive_class_is_named() -> None:
     assert fitted.classes_.tolist() == ["good", "bad"]
     assert np.mean(fitted.predict(x) == np.where(r > 0.5, "bad", "good")) > 0.95
     for wrong, labelled in (("worse", (x[:30], names)), ("bad", None)):
-        with pytest.raises(ValueError, match=r"class worse is neither|positive is a class"):
+        with pytest.raises(ValueError, match=r"class worse is neither|positive names a class"):
             linear().fit(x[ENDS], labels, labelled=labelled, positive=wrong)
 
 
