@@ -14,39 +14,26 @@ from pathlib import Path
 from unittest import mock
 
 import numpy as np
+from practice import benchmark_task
 
 from pairlearn import PairClassifier
 from pairlearn.estimators import learning
-from pairlearn_bench.data import as_features, load, split_indices
-from pairlearn_bench.data.sampling import sample_pairs, subset_at_prior
-from pairlearn_bench.simulated import Annotator, judge, train_annotators
 
 PRIOR, PAIRS, SEEDS = 0.1, 100, range(8)
 
 
 def accuracies(data: Path | None, seed: int) -> list[float]:
     """Test accuracy of one table with guidance, and without."""
-    dataset = load("optdigits", data)
-    spec = dataset.spec
-    x, positive = as_features(dataset.x, spec), spec.is_positive(dataset.y)
-    train, test = (np.arange(len(positive))[part] for part in split_indices(dataset, seed))
-    (posteriors,) = train_annotators(
-        x,
-        [Annotator(train, positive[train], seed)],
-        batch_size=spec.batch_size,
-        learning_rate=spec.learning_rate,
-        weight_decay=spec.weight_decay,
-        device="cpu",
+    x, pairs, labels, test, positive = benchmark_task(
+        "optdigits", data, seed, prior=PRIOR, pairs=PAIRS
     )
-    pairs = train[sample_pairs(positive[train], PAIRS, PRIOR, seed)]
-    test = test[subset_at_prior(positive[test], PRIOR, classes=dataset.y[test], seed=seed)]
     found = []
     for guide in (learning.guiding_prior, lambda *_: None):
         with mock.patch.object(learning, "guiding_prior", guide):
             model = PairClassifier(
                 model="mlp", preprocessor=x, unjudged="ignore", random_state=seed
-            ).fit(pairs, judge(posteriors, pairs))
-        found.append(float(((model.predict(x[test]) == 1) == positive[test]).mean()))
+            ).fit(pairs, labels)
+        found.append(float(((model.predict(test) == 1) == positive).mean()))
     return found
 
 

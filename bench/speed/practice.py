@@ -35,7 +35,15 @@ PRIOR = 0.2
 Task = tuple[NDArray[Any], NDArray[np.int64], PairLabels, NDArray[Any], NDArray[np.bool_]]
 
 
-def benchmark_task(name: str, data: Path | None, seed: int, *, at_prior: bool = True) -> Task:
+def benchmark_task(
+    name: str,
+    data: Path | None,
+    seed: int,
+    *,
+    prior: float = PRIOR,
+    pairs: int | None = None,
+    at_prior: bool = True,
+) -> Task:
     """Features, pairs, labels, test instances and their classes, the last two at the prior."""
     dataset = load(name, data)
     spec = dataset.spec
@@ -49,10 +57,10 @@ def benchmark_task(name: str, data: Path | None, seed: int, *, at_prior: bool = 
         weight_decay=spec.weight_decay,
         device="cpu",
     )
-    pairs = train[sample_pairs(positive[train], spec.n_pairs, PRIOR, seed)]
+    ends = train[sample_pairs(positive[train], pairs or spec.n_pairs, prior, seed)]
     if at_prior:
-        test = test[subset_at_prior(positive[test], PRIOR, classes=dataset.y[test], seed=seed)]
-    return x, pairs, judge(posteriors, pairs), x[test], positive[test]
+        test = test[subset_at_prior(positive[test], prior, classes=dataset.y[test], seed=seed)]
+    return x, ends, judge(posteriors, ends), x[test], positive[test]
 
 
 def halved(labels: PairLabels, seed: int) -> PairLabels:
