@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from pairlearn import PairClassifier, TrainingOptions
 from pairlearn_bench import GRIDS, Record, RunStore, Selection, headline_counts, summarize
 from pairlearn_bench.classes import ClassesBenchmark, _Asked
 from pairlearn_bench.data import load
@@ -62,6 +64,11 @@ def test_soft_answers_are_those_of_the_posteriors(benchmark, posterior):
         r, q = posterior[left, k], posterior[right, k]
         assert (s, c) == pytest.approx((r * q + (1 - r) * (1 - q), q - r))
     assert rows.q.tolist() == [0.1] * N and len(np.unique(rows.about)) == 10
+    half = rows_of(benchmark, posterior, "classes-half").of_classes(range(10))
+    inside = half.members()
+    assert (inside.sum(1) == 5).all() and 0.4 < inside[:, 0].mean() < 0.6
+    r, q = (posterior[half.ends] * inside[:, None]).sum(-1).T
+    assert half.values[:, 1] == pytest.approx(q - r)
     same = rows_of(benchmark, posterior, "classes-same")
     expected = [(posterior[left] * posterior[right]).sum() for left, right in same.ends]
     assert same.values[:, 0] == pytest.approx(expected)
@@ -83,7 +90,11 @@ def test_hard_answers_and_drawn_labels_follow_the_posteriors(benchmark, posterio
 def test_a_proposed_class_is_one_of_the_pair_far_more_often_than_a_random_one(benchmark, posterior):
     def share(method: str) -> float:
         run = replace(run_of(method, pairs=200), epochs=100)
-        rows = _Asked(benchmark, run, posterior).rows()[150:]  # of the last round
+        work = _Asked(benchmark, run, posterior).trainings()
+        training = next(work)
+        while len(training.rows) < 200:
+            training = work.send(benchmark.fit([training])[0])
+        rows = training.rows[150:]  # of the last round
         classes = benchmark.dataset.y[rows.ends]
         return float((classes == rows.about.astype(int)[:, None]).any(1).mean())
 
@@ -104,6 +115,39 @@ def test_sizes_end_at_half_of_the_items_and_take_the_usual_recipe():
         replace(runs[0], prior=0.2)
     with pytest.raises(ValueError, match="defined at the prior None"):
         replace(runs[0], method="supervised")
+
+
+ABOUT_ITEMS, ABOUT_PAIRS = ("true",), ("all", "random-hard", "half", "same", "same-true")
+
+
+@pytest.mark.parametrize("methods", [ABOUT_ITEMS, ABOUT_PAIRS], ids=["items", "pairs"])
+def test_learners_train_together_as_pair_classifiers_do(benchmark, posterior, methods):
+    """On the items of the pairs, as the classifier standardises with these where pairs are judged.
+
+    Without pairs it standardises with all items.
+    """
+    exact = replace(benchmark, precision="float64", model="mlp-bn")
+    pairs = _Asked(benchmark, run_of("classes-all"), posterior).pairs
+    used = benchmark.features if methods is ABOUT_ITEMS else benchmark.features[pairs.ravel()]
+    scale = np.where(used.std(0) > 0, used.std(0), 1)
+    exact.features = ((benchmark.features - used.mean(0)) / scale).astype(np.float32)
+    seed = int(np.random.RandomState(0).randint(2**31 - 1))  # that of a classifier with seed 0
+    trainings = []
+    for method in methods:
+        run = replace(run_of(f"classes-{method}"), model="mlp-bn")
+        training = next(_Asked(exact, run, posterior).trainings())
+        trainings.append(training._replace(recipe=replace(training.recipe, seed=seed)))
+    found = exact.fit(trainings)
+    for (rows, model, recipe), together in zip(trainings, found, strict=True):
+        own = ("batch_size", "learning_rate", "weight_decay", "schedule", "device", "precision")
+        options = TrainingOptions(**{name: getattr(recipe, name) for name in own})
+        settings = {"epochs": recipe.epochs, "training": options, "random_state": 0}
+        settings |= {"annotators": "ideal", "unjudged": "ignore", "classes": range(10)}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # "same" alone does not name the classes
+            alone = PairClassifier(model=model, **settings).fit(exact.features, rows)
+        expected = alone.predict_proba(exact.features[pairs.ravel()])
+        np.testing.assert_allclose(together[pairs.ravel()], expected, atol=1e-4)
 
 
 def test_the_grid_runs_resumes_and_is_tabulated(tmp_path: Path):

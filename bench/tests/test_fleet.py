@@ -91,7 +91,9 @@ def test_a_fleet_of_siblings_is_each_alone():
     group = Group(np.zeros((30, 2), int), [Member(risk, labels) for risk in risks])
     columns = (t.expand(1, len(risks), 30) for t in (u, v))
     share = torch.full((30,), 1 / 30, dtype=torch.float64)
-    fleet = FleetObjective([group])(z[None], z_prime[None], *columns, share, total=ALONE.sum)
+    fleet = FleetObjective.of_groups([group])(
+        z[None], z_prime[None], *columns, share, total=ALONE.sum
+    )
     alone = [risk(z[k], z_prime[k], u, v) for k, risk in enumerate(risks)]
     torch.testing.assert_close(fleet[0], torch.stack(alone))
 

@@ -218,7 +218,7 @@ def test_padded_units_stay_zero_and_change_nothing():
             stack,
             rates,
             decays,
-            FleetObjective([Group(ends, members)]).to(torch.device("cpu"), torch.float32),
+            FleetObjective.of_groups([Group(ends, members)]).to(torch.device("cpu"), torch.float32),
         )
         for _ in range(12):
             step(batch, u, v, torch.ones(PAIRS))

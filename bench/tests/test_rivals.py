@@ -95,7 +95,7 @@ def test_drawn_classes_follow_the_posteriors_of_the_pairs() -> None:
         some = (shifted >= low) & (shifted <= high)
         gap = np.average(drawn[train][some] - shifted[some], weights=weight[some])
         assert abs(gap) < 0.1
-    (group,) = benchmark._groups([[run]], posteriors)
+    group = benchmark._group([run], posteriors)
     labels = np.asarray(group.members[0].labels)
     assert (labels == drawn[group.pairs]).all() and labels.mean() == pytest.approx(0.2, abs=0.01)
 

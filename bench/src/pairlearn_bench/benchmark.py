@@ -6,7 +6,7 @@ import gc
 import hashlib
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -103,7 +103,7 @@ class Benchmark:
             free_memory()
         fleet = Fleet(
             self.features,
-            self._groups(groups, annotators),
+            [self._group(members, annotators) for members in groups],
             self.model,
             batch_size=run.batch_size,
             device=self.device,
@@ -126,21 +126,6 @@ class Benchmark:
                     accuracy[f"annotator_{name}"] = float(correct.mean())
                 results.append((run, accuracy))
         return results
-
-    def _groups(self, runs: Sequence[Sequence[Run]], annotators: Posteriors) -> list[Group]:
-        """The groups of a fleet, which all have a column of weights for each kind of row."""
-        groups = [self._group(members, annotators) for members in runs]
-        kinds = tuple(dict.fromkeys(name for group in groups for name in group.kinds))
-        if kinds == ("both",):
-            return groups
-
-        def weights(group: Group, kind: str) -> Any:
-            if kind not in group.kinds:
-                return np.zeros(len(group.pairs))
-            columns = group.columns or [np.ones(len(group.pairs))]
-            return columns[group.kinds.index(kind)]
-
-        return [replace(g, kinds=kinds, columns=[weights(g, k) for k in kinds]) for g in groups]
 
     def _group(self, runs: Sequence[Run], annotators: Posteriors) -> Group:
         """Runs on the same pairs, or on the same statements about the items of the pairs."""

@@ -166,7 +166,7 @@ def execute(
             continue
         kind = ClassesBenchmark if several else Benchmark
         benchmark = kind(load(name, data, images=images), model, device, precision)
-        fleets = plan_fleets(members, 1 if several else largest_fleet(benchmark, members))
+        fleets = plan_fleets(members, largest_fleet(benchmark, members))
         fleets = [fleet for fleet in fleets if chosen.intersection(_runs_of(fleet))]
         trained = [run for fleet in fleets for run in _runs_of(fleet)]
         # The other runs of a fleet train again.

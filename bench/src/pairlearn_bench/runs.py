@@ -37,6 +37,8 @@ CLASSES = {
     "classes-proposed-hard": "a proposed class, hard",
     "classes-random": "a random class, soft",
     "classes-random-hard": "a random class, hard",
+    "classes-half": "a random half, soft",
+    "classes-half-hard": "a random half, hard",
     "classes-same": "same alone, soft",
     "classes-same-hard": "same alone, hard (MCL)",
     "classes-same-true": "same alone, true classes (MCL)",

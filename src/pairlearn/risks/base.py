@@ -94,13 +94,14 @@ def pair_moments(
     share : Tensor of shape (n,) or (..., n), optional
         Weights of the pairs in the mean, 1/n by default. The moments of parts of a batch, whose
         shares sum to one together, add up to those of the batch.
-    same : Tensor of shape (2, n), optional
+    same : Tensor of shape (..., 2, n), optional
         log P(same) and log P(different) of the pairs whose statement is about all classes, in place
         of those of two classes; NaN for the others.
     """
     values = pair_terms(logits, logits_prime, loss, terms)
     if same is not None:
-        values = torch.cat([values[:4], values[4:6].where(same.isnan(), same), values[6:]])
+        own = values[..., 4:6, :].where(same.isnan(), same)
+        values = torch.cat([values[..., :4, :], own, values[..., 6:, :]], -2)
     basis = torch.stack([torch.ones_like(u), u, v], -2).to(values.dtype)
     basis = basis / u.shape[-1] if share is None else basis * share.unsqueeze(-2)
     return (values.unsqueeze(-2) * basis.unsqueeze(-3)).sum(-1)

@@ -135,14 +135,14 @@ class Objective:
         Parameters
         ----------
         left, right : Tensor of shape (..., B)
-            Log-odds of both items of each row; with K classes outputs (B, K).
+            Log-odds of both items of each row; with K classes outputs (..., B, K).
         u, v : Tensor of shape (..., B)
             Values of the rows.
         share : Tensor of shape (B,), or (K, ..., B) for each kind
             Shares of the rows in the batch; they sum to one over rows, kinds and ranks.
         total : callable
             Sum over the ranks that have parts of the batch.
-        members : Tensor of bool, shape (K, B), optional
+        members : Tensor of bool, shape (K, ..., B), optional
             The set of classes that each row is about, empty for "the same class at all".
         """
         outputs, same = (left, right), None
@@ -216,21 +216,21 @@ def member_tensor(rows: Judgements, device: torch.device) -> Tensor | None:
 def at_sets(
     left: Tensor, right: Tensor, members: Tensor, *, terms: int = len(TERMS)
 ) -> tuple[Tensor, Tensor, Tensor | None]:
-    """Log-odds (B,) of sets (K, B) at both outputs (B, K), and the logarithms of `log_same`.
+    """Log-odds (..., B) of sets (K, ..., B) at outputs (..., B, K) of both ends, and `log_same`.
 
-    The latter are NaN for rows about a set, and None where there are no other rows or no terms for
-    them. Rows without a set have the log-odds of the first class, which nothing reads.
+    The latter (..., 2, B) are NaN for rows about a set, and None where there are no other rows or
+    no terms for them. Rows without a set have the log-odds of the first class, which nothing reads.
     """
-    members = members.T
+    members = members.movedim(0, -1)
     whole = ~members.any(-1)
     first = torch.arange(members.shape[-1], device=members.device) == 0
-    members = members | (whole[:, None] & first)
+    members = members | (whole[..., None] & first)
     ends = log_odds(left, members), log_odds(right, members)
     if terms <= 4 or not bool(whole.any()):
         return *ends, None
-    same = torch.full((2, len(whole)), torch.nan, dtype=ends[0].dtype, device=whole.device)
+    same = torch.full((2, *whole.shape), torch.nan, dtype=ends[0].dtype, device=whole.device)
     same[:, whole] = log_same(left[whole], right[whole])
-    return *ends, same[: terms - 4]
+    return *ends, same[: terms - 4].movedim(0, -2)
 
 
 def prior_divergence(prior: Tensor, mean: Tensor) -> Tensor:

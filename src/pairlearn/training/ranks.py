@@ -112,7 +112,7 @@ def batch_norm(
 
     ``weight``, which broadcasts to ``x``, is one, or zero for padding.
     """
-    count = ranks.sum(weight.sum())
+    count = ranks.sum(weight.sum(axes, keepdim=True))
     share = weight / count
     mean = ranks.sum((x * share).sum(axes, keepdim=True))
     centred = x - mean

@@ -99,7 +99,7 @@ class Fleet:
         self.model = model
         on_cuda = self.device.type == "cuda"
         self.compiled = on_cuda if compiled is None else compiled
-        self.objective = FleetObjective(self.groups).to(self.device, self.dtype)
+        self.objective = FleetObjective.of_groups(self.groups).to(self.device, self.dtype)
         self.network = self._make_network().to(self.device).train()
         self.batches = self._make_batches()
         self._risk = torch.zeros((), device=self.device)  # summed over the steps done
@@ -323,11 +323,13 @@ class Fleet:
         for g, group in enumerate(self.groups):
             for m, member in enumerate(group.members):
                 values[:, g, m] = torch.from_numpy(member.values())
+        kinds = self.objective.kinds
+        uniform = len(kinds) == 1 and not any(len(group.columns) for group in self.groups)
         kind_weights = [
-            torch.stack([torch.as_tensor(column).to(self.dtype) for column in of_kind])
+            torch.stack([torch.as_tensor(g.weights(name)).to(self.dtype) for g in self.groups])
             .unsqueeze(1)
             .expand(*self.shape, -1)
-            for of_kind in zip(*(group.columns for group in self.groups), strict=True)
+            for name in (() if uniform else kinds)
         ]
         return [*torch.from_numpy(ends).unbind(-1), *values.unbind(0), *kind_weights]
 

@@ -100,7 +100,7 @@ class Group:
         Evaluated during training.
     kinds, columns : sequences of str and of arrays of shape (n,)
         Kinds of the rows, and for each the weights of its rows, zero for the others; no columns
-        where all rows have one kind and weight.
+        where all rows have one kind and weight. Groups of a fleet may have different kinds.
     """
 
     pairs: Any
@@ -109,6 +109,12 @@ class Group:
     test: TestSet | None = None
     kinds: Sequence[str] = ("both",)
     columns: Sequence[Any] = ()
+
+    def weights(self, name: str) -> Any:
+        """Weights (n,) of the rows of a kind, zero for the others."""
+        if name not in self.kinds:
+            return np.zeros(len(self.pairs))
+        return self.columns[self.kinds.index(name)] if self.columns else np.ones(len(self.pairs))
 
 
 def of_members(groups: Sequence[Group], value: Callable[[Member], float | None]) -> Tensor:
@@ -130,12 +136,12 @@ def check_groups(groups: Sequence[Group], instances: int) -> None:
 
 
 def _check_pairs(groups: Sequence[Group], instances: int) -> None:
-    pairs, kinds = len(groups[0].pairs), tuple(groups[0].kinds)
+    pairs = len(groups[0].pairs)
     for index, group in enumerate(groups):
-        if tuple(group.kinds) != kinds or len(group.columns) not in (0, len(kinds)):
+        if len(group.columns) not in (0, len(group.kinds)):
             raise ValueError(
-                f"the groups of a fleet must share their kinds of rows, with a column of weights "
-                f"for each: group {index} has {tuple(group.kinds)} and {len(group.columns)} columns"
+                f"a group needs a column of weights for each of its kinds of rows: group {index} "
+                f"has {tuple(group.kinds)} and {len(group.columns)} columns"
             )
         ends = np.asarray(group.pairs)
         if ends.shape != (pairs, 2) or pairs == 0:

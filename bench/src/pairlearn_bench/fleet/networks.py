@@ -172,7 +172,8 @@ class StackedMLP(Network):
         self.sum_dtype = torch.promote_types(dtype, torch.float32)
         self.widths, self.norm = list(models[0][0].widths), models[0][0].norm
         hidden = [math.ceil(width / pad_to) * pad_to for width in self.widths[1:]]
-        sizes = [self.widths[0], *hidden, 1]
+        self.outputs = models[0][0].outputs
+        sizes = [self.widths[0], *hidden, self.outputs]
         states = [[model.state_dict() for model in group] for group in models]
         self.weights, self.biases = nn.ParameterList(), nn.ParameterList()
         for depth, (rows, columns) in enumerate(pairwise(sizes)):
@@ -209,7 +210,10 @@ class StackedMLP(Network):
     def run(
         self, operands: Operands, x: Tensor, weight: Tensor | None = None
     ) -> tuple[Tensor, Statistics]:
-        """Logits (G, M, R) of instances (G, R, d), with row weights (R,) in batch norm."""
+        """Logits (G, M, R) of instances (G, R, d), or outputs (G, M, R, K).
+
+        Rows have weights (R,), or (G, 1, R), in batch norm.
+        """
         g, m, r, last = self.groups, self.members, x.shape[1], len(self.weights) - 1
         statistics: Statistics = []
         x = self._standardise(x.to(self.sum_dtype), 0, weight, statistics)
@@ -225,9 +229,12 @@ class StackedMLP(Network):
             if depth + 1 < last:
                 kernel = operands[f"weights.{depth + 1}"].flatten(0, 1)
                 h = torch.bmm(h.to(self.compute_dtype).flatten(0, 1), kernel).view(g, m, r, -1)
-        if last:
+        if last and self.outputs > 1:
+            h = h @ operands[f"weights.{last}"]
+        elif last:
             h = (h * operands[f"weights.{last}"].squeeze(-1).unsqueeze(-2)).sum(-1, keepdim=True)
-        return h.squeeze(-1).to(self.sum_dtype) + operands[f"biases.{last}"], statistics
+        h = h.to(self.sum_dtype) + operands[f"biases.{last}"].unsqueeze(-2)
+        return h.squeeze(-1) if self.outputs == 1 else h, statistics
 
     def _standardise(
         self, x: Tensor, depth: int, weight: Tensor | None, statistics: Statistics
@@ -238,6 +245,7 @@ class StackedMLP(Network):
             return (x - mean.unsqueeze(-2)) * torch.rsqrt(var + EPS).unsqueeze(-2)
         if weight is None:
             weight = torch.ones(x.shape[-2], dtype=x.dtype, device=x.device)
+        weight = weight.squeeze(1) if weight.ndim == x.ndim else weight
         out, mean, var = batch_norm(x, weight.unsqueeze(-1), [-2], EPS, ALONE)
         statistics.append((mean.squeeze(-2), var.squeeze(-2)))
         return out
@@ -252,7 +260,7 @@ class StackedMLP(Network):
     @torch.no_grad()
     def module(self, group: int = 0, member: int = 0) -> MLP:
         """One of the models as an `MLP`."""
-        model = MLP(self.widths[0], self.widths[1:], norm=self.norm).to(self.sum_dtype)
+        model = MLP(self.widths[0], self.widths[1:], self.norm, self.outputs).to(self.sum_dtype)
         state = model.state_dict()
         for depth, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
             _cut(state, f"layers.{depth}.weight", weight[group, member].T)
