@@ -38,7 +38,7 @@ from pairlearn.randomness import permutation, stream, uniform
 from pairlearn.risks import PairLikelihood
 from pairlearn.training import Objective, Recipe
 from pairlearn.training.learner import Learner
-from pairlearn_bench.benchmark import Benchmark, Checkpoints, Posteriors, Result
+from pairlearn_bench.benchmark import Benchmark, Checkpoints, Posteriors, Result, free_memory
 from pairlearn_bench.fleet.together import Together, shape_of
 from pairlearn_bench.runs import Run, grouped
 from pairlearn_bench.simulated import EPOCHS
@@ -88,6 +88,8 @@ class ClassesBenchmark(Benchmark):
         learners = [self.learner(features, one) for one in trainings]
         found: dict[int, Floats] = {}
         for alike in grouped(range(len(learners)), lambda k: shape_of(learners[k])).values():
+            if self.device != "cpu":
+                free_memory()
             found |= zip(alike, Together([learners[k] for k in alike]).fit(), strict=True)
         return [found[k] for k in range(len(learners))]
 

@@ -226,10 +226,14 @@ def at_sets(
     first = torch.arange(members.shape[-1], device=members.device) == 0
     members = members | (whole[..., None] & first)
     ends = log_odds(left, members), log_odds(right, members)
-    if terms <= 4 or not bool(whole.any()):
+    on_cpu = whole.device.type == "cpu"  # elsewhere it would take waiting to know which rows
+    if terms <= 4 or (on_cpu and not bool(whole.any())):
         return *ends, None
-    same = torch.full((2, *whole.shape), torch.nan, dtype=ends[0].dtype, device=whole.device)
-    same[:, whole] = log_same(left[whole], right[whole])
+    if on_cpu:
+        same = torch.full((2, *whole.shape), torch.nan, dtype=ends[0].dtype)
+        same[:, whole] = log_same(left[whole], right[whole])
+    else:
+        same = log_same(left, right).masked_fill(~whole, torch.nan)
     return *ends, same[: terms - 4].movedim(0, -2)
 
 

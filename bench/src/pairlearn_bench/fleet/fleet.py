@@ -179,15 +179,20 @@ class Fleet:
         """Complete joint statements from the models, before an epoch begins."""
         if self.steps_done:
             return
-        for g, group in enumerate(self.groups):
-            for k, name in enumerate(group.kinds):
-                rows = np.flatnonzero(group.columns[k]) if group.columns else np.arange(self.pairs)
-                if not kind(name).joint or not len(rows):
-                    continue
-                logits = self.logits(np.asarray(group.pairs)[rows].T.reshape(-1))[g]
-                for m, member in enumerate(group.members):
+        for name in self.objective.kinds:
+            chosen = [np.flatnonzero(group.weights(name)) for group in self.groups]
+            most = max(map(len, chosen))
+            if not kind(name).joint or not most:
+                continue
+            ends = np.zeros((len(self.groups), 2, most), np.int64)
+            for own, rows, group in zip(ends, chosen, self.groups, strict=True):
+                own[:, : len(rows)] = np.asarray(group.pairs)[rows].T
+            logits = self.logits(ends.reshape(len(ends), -1)).reshape(*self.shape, 2, most)
+            for g, rows in enumerate(chosen):
+                for m, member in enumerate(self.groups[g].members if len(rows) else ()):
                     stated = np.asarray(member.labels)[rows].T
-                    shifts = completing_shifts(kind(name), logits[m], stated)
+                    own_logits = logits[g, m, :, : len(rows)].flatten()
+                    shifts = completing_shifts(kind(name), own_logits, stated)
                     for tensor, shift in zip(self.batches.values, shifts, strict=True):
                         tensor[g, m, rows] = shift.to(tensor)
 

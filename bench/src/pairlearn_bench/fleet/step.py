@@ -184,7 +184,7 @@ class FleetAdam:
     def _fused_step(self, gradients: list[Tensor], rate: float, decay: float) -> None:
         torch._fused_adam_(  # one pass over memory; the public optimiser calls the same
             self.parameters,
-            [_laid_out_like(p, g) for p, g in zip(self.parameters, gradients, strict=True)],
+            [laid_out_like(p, g) for p, g in zip(self.parameters, gradients, strict=True)],
             self.first,
             self.second,
             [],
@@ -206,7 +206,7 @@ class FleetAdam:
         return state
 
 
-def _laid_out_like(parameter: Tensor, gradient: Tensor) -> Tensor:
+def laid_out_like(parameter: Tensor, gradient: Tensor) -> Tensor:
     """The gradient in the memory layout of the parameter, which the fused step expects."""
     if gradient.stride() == parameter.stride():
         return gradient
@@ -225,45 +225,43 @@ class GraphedStep:
     are ordinary steps, so that nothing is computed twice.
     """
 
-    def __init__(self, step: Callable[[Tensor, Tensor], Tensor]) -> None:
+    def __init__(self, step: Callable[..., Tensor]) -> None:
         self.step = step
         self.recordings: dict[torch.Size, _Recording] = {}
 
-    def __call__(self, chosen: Tensor, weight: Tensor) -> Tensor:
-        """Run or replay the step on these inputs."""
-        recording = self.recordings.get(chosen.shape)
-        if recording is None:
-            recording = self.recordings[chosen.shape] = _Recording(self.step, chosen, weight)
-        return recording(chosen, weight)
+    def __call__(self, *inputs: Tensor) -> Tensor:
+        """Run or replay the step on these inputs; the first one tells their shapes."""
+        shape = inputs[0].shape
+        if shape not in self.recordings:
+            self.recordings[shape] = _Recording(self.step, inputs)
+        return self.recordings[shape](inputs)
 
 
 class _Recording:
     """The step for one shape: its inputs at fixed addresses, and the graph once it exists."""
 
-    def __init__(
-        self, step: Callable[[Tensor, Tensor], Tensor], chosen: Tensor, weight: Tensor
-    ) -> None:
+    def __init__(self, step: Callable[..., Tensor], inputs: Sequence[Tensor]) -> None:
         self.step = step
-        self.chosen, self.weight = chosen.clone().contiguous(), weight.clone().contiguous()
+        self.inputs = [tensor.clone().contiguous() for tensor in inputs]
         self.calls = 0
         self.graph: torch.cuda.CUDAGraph | None = None
         self.result = torch.empty(())
 
-    def __call__(self, chosen: Tensor, weight: Tensor) -> Tensor:
-        self.chosen.copy_(chosen)
-        self.weight.copy_(weight)
+    def __call__(self, inputs: Sequence[Tensor]) -> Tensor:
+        for tensor, new in zip(self.inputs, inputs, strict=True):
+            tensor.copy_(new)
         self.calls += 1
         if self.calls <= WARM_UP:
             side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
             side.wait_stream(torch.cuda.current_stream())
             with torch.cuda.stream(side):
-                self.result = self.step(self.chosen, self.weight)
+                self.result = self.step(*self.inputs)
             torch.cuda.current_stream().wait_stream(side)
             return self.result
         if self.graph is None:
             self.graph = torch.cuda.CUDAGraph()
             with _nothing_freed(), torch.cuda.graph(self.graph):
-                self.result = self.step(self.chosen, self.weight)
+                self.result = self.step(*self.inputs)
         self.graph.replay()
         return self.result
 

@@ -8,7 +8,7 @@ weight zero, and is one forward and backward pass, and one step of Adam, for all
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +25,7 @@ from pairlearn.training.ranks import ALONE
 from pairlearn_bench.fleet.fleet import EVALUATION_ROWS
 from pairlearn_bench.fleet.networks import StackedMLP
 from pairlearn_bench.fleet.objective import FleetObjective
+from pairlearn_bench.fleet.step import GraphedStep, laid_out_like
 
 
 def shape_of(learner: Learner) -> tuple[Any, ...]:
@@ -52,8 +53,16 @@ class Together:
         objectives = {(g, 0): one.objective for g, one in enumerate(self.learners)}
         self.objective = FleetObjective(objectives).to(self.device, self.module.sum_dtype)
         self.parameters = [*self.module.parameters()]
+        on_cuda = self.device.type == "cuda"
         self.adam = torch.optim.Adam(
-            self.parameters, weight_decay=self.recipe.weight_decay, fused=self.device.type != "cpu"
+            self.parameters,
+            lr=torch.tensor(self.rate, device=self.device),
+            weight_decay=self.recipe.weight_decay,
+            fused=True,
+            capturable=on_cuda,
+        )
+        self.step: Callable[..., Tensor] = (
+            GraphedStep(self.take_step) if on_cuda else self.take_step
         )
         self.epoch = 0
 
@@ -79,20 +88,25 @@ class Together:
 
     def train_epoch(self) -> None:
         """Take every step of an epoch."""
-        self.adam.param_groups[0]["lr"] = self.rate
+        self.adam.param_groups[0]["lr"].fill_(self.rate)
         epochs = zip(*map(self._epoch, self.learners), strict=True)
         columns = [torch.stack(own, 1).unbind(0) for own in epochs]
-        for ends, u, v, share, members in zip(*columns, strict=True):
-            real = share.sum(1).sign()
-            outputs = self.outputs(ends.flatten(1), real.repeat(1, 2)[:, None])
-            left, right = outputs[:, None].chunk(2, 2)
-            risk = self.objective(
-                left, right, u[:, None], v[:, None], share.movedim(1, 0)[:, :, None],
-                total=ALONE.sum, members=members.movedim(1, 0)[:, :, None],
-            )  # fmt: skip
-            self.adam.zero_grad()
-            risk.sum().backward()  # type: ignore[no-untyped-call]
-            self.adam.step()
+        for batches in zip(*columns, strict=True):
+            self.step(*batches)
+
+    def take_step(self, ends: Tensor, u: Tensor, v: Tensor, share: Tensor, sets: Tensor) -> Tensor:
+        """Take a step on a batch of each learner; returns the summed risk."""
+        real = share.sum(1).sign()
+        outputs = self.outputs(ends.flatten(1), real.repeat(1, 2)[:, None])
+        left, right = outputs[:, None].chunk(2, 2)
+        shares, members = (each.movedim(1, 0)[:, :, None] for each in (share, sets))
+        values = u[:, None], v[:, None]
+        risk = self.objective(left, right, *values, shares, total=ALONE.sum, members=members).sum()
+        slopes = torch.autograd.grad(risk, self.parameters)
+        for parameter, slope in zip(self.parameters, slopes, strict=True):
+            parameter.grad = laid_out_like(parameter, slope)
+        self.adam.step()
+        return risk.detach()
 
     def outputs(self, rows: Tensor, weight: Tensor | None = None) -> Tensor:
         """Outputs (G, R, K) for rows (G, R) of the learners' features."""
