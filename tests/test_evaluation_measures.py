@@ -153,6 +153,9 @@ def test_warnings() -> None:
     chance = rng.normal(size=(2, 500))
     silent = evaluate(*chance, labels)
     assert warned(silent, "which can be chance") or warned(silent, "which class is which")
+    for constant in (np.ones(500), -np.ones(500)):  # exactly no difference, and no error of it
+        same = evaluate(constant, constant, labels, side="negative")
+        assert warned(same, "differ by only 0.000, which can be chance")
 
 
 @pytest.mark.parametrize("weighted", [False, True])

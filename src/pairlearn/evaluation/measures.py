@@ -524,7 +524,7 @@ def unclear_decisions(pairs: JudgedPairs, solutions: Sequence[Decisions]) -> str
     rates = [MEASURES["true_positive_rate"], MEASURES["false_positive_rate"]]
     gap = solutions[0].value(rates[0]) - solutions[0].value(rates[1])
     influence = solutions[0].influences(rates) @ [1, -1]
-    if abs(gap) < pairs.quantile * math.sqrt(float(pairs.dependence.variance(influence))):
+    if abs(gap) <= pairs.quantile * math.sqrt(float(pairs.dependence.variance(influence))):
         return (
             f"true and false positive rates differ by only {gap:.3f}, which can be chance: "
             "the decisions may be unrelated to the classes. More pairs may decide"
