@@ -209,7 +209,7 @@ def test_predict_checks_instances_in_scikit_learns_words():
 @pytest.mark.parametrize("value", [10**400, -(10**6000)], ids=["large", "unprintable"])
 def test_integers_beyond_floating_point_are_refused(value):
     rows, frame = [[0, 0, 0], [0, value, 1]], pd.DataFrame(X, columns=[*"abc"])
-    new = pd.DataFrame(rows, columns=[*"abc"])
+    new = pd.DataFrame(rows, columns=[*"abc"], dtype=object)  # pandas 2.2 converts otherwise
     with pytest.raises(OverflowError):
         fit().predict_proba(rows)
     with pytest.raises(OverflowError):

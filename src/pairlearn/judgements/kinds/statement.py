@@ -82,8 +82,8 @@ class Column:
             raise TableError(f"{self.name} must have shape (n,); got {array.shape}")
         if not self.words:
             try:
-                cells = without_gaps(array) if array.dtype.kind == "O" else values
-                return np.asarray(cells, dtype=np.float64)
+                whole = without_gaps(array) if array.dtype.kind == "O" else array
+                return np.asarray(whole, dtype=np.float64)
             except (TypeError, ValueError, OverflowError) as error:
                 raise TableError(f"{self.name} must be numbers: {error}") from None
         number_of: dict[str, float] = {"": np.nan, **self.words}
