@@ -120,11 +120,46 @@ def test_one_version_and_exact_pins() -> None:
     for project in projects[1:]:
         (pin,) = [one for one in project["dependencies"] if one.startswith("pairlearn")]
         assert re.sub(r"\[.*\]", "", pin) == f"pairlearn=={pairlearn.__version__}"
-    recipe = (ROOT / "packaging" / "conda" / "recipe.yaml").read_text(encoding="utf-8")
+
+
+#: What conda calls otherwise; extras are packages of their own there.
+CONDA = {
+    "torch": "pytorch",
+    "uvicorn[standard]": "uvicorn-standard",
+    "matplotlib": "matplotlib-base",
+    "pairlearn": "pairlearn ==${{ version }}",
+}
+
+
+@pytest.mark.parametrize("part", [".", "studio", "bench"])
+def test_a_conda_recipe_asks_for_what_pip_does(part: str) -> None:
+    library, project = (
+        tomllib.loads((ROOT / one / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+        for one in (".", part)
+    )
+    wanted = {f"python {project['requires-python']}"} | ({"__unix"} if part == "studio" else set())
+    for line in project["dependencies"]:
+        name, extras, bound = re.fullmatch(r"([\w-]+)(\[.*\])?([<>=].*)", line).groups()
+        given = [f"{name}{bound}"]
+        if name == "pairlearn":
+            named = extras.strip("[]").split(",") if extras else []
+            given = [
+                name,
+                *(one for extra in named for one in library["optional-dependencies"][extra]),
+            ]
+        elif extras:
+            given = [line]
+        for one in given:
+            name, bound = re.fullmatch(r"(.*?)([<>=].*)?", one).groups()
+            wanted.add(" ".join(filter(None, [CONDA.get(name, name), bound])))
+    file = ROOT / "packaging" / "conda" / project["name"] / "recipe.yaml"
+    recipe = file.read_text(encoding="utf-8")
+    listed = re.search(r"^  run:\n((?:    - .*\n)+)", recipe, re.M)[1]
+    assert {line[6:].split("  #")[0] for line in listed.splitlines()} == wanted
     assert f'version: "{pairlearn.__version__}"' in recipe
-    wanted = {one.replace(">=", " >=") for one in projects[0]["dependencies"]}
-    listed = set(re.findall(r"^    - (\S+ >=\S+)$", recipe.replace("pytorch", "torch"), re.M))
-    assert listed == wanted | {f"python {projects[0]['requires-python']}"}
+    assert f"summary: {project['description']}" in recipe
+    source = re.search(r"^  path: (\S+)", recipe, re.M)[1]
+    assert (file.parent / source).resolve() == (ROOT / part).resolve()
 
 
 def test_links_of_a_readme_lead_to_the_repository_from_a_package_index() -> None:
