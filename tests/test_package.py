@@ -162,6 +162,17 @@ def test_a_conda_recipe_asks_for_what_pip_does(part: str) -> None:
     assert (file.parent / source).resolve() == (ROOT / part).resolve()
 
 
+def test_the_oldest_versions_are_the_lower_bounds_of_all_three() -> None:
+    found = runpy.run_path(str(ROOT / "tests" / "try_package.py"))["oldest_versions"]()
+    oldest = dict(one.split("==") for one in found)
+    assert len(oldest) == len(found)  # the distributions agree
+    for part in (".", "studio", "bench"):
+        text = (ROOT / part / "pyproject.toml").read_text(encoding="utf-8")
+        for line in tomllib.loads(text)["project"]["dependencies"]:
+            name = re.split(r"[\[=<>]", line)[0]
+            assert name == "pairlearn" or f">={oldest[name]}" in line
+
+
 def test_links_of_a_readme_lead_to_the_repository_from_a_package_index() -> None:
     absolute = runpy.run_path(str(ROOT / "packaging" / "absolute_links.py"))["absolute"]
     source = "https://github.com/pairlearn/pairlearn"

@@ -180,7 +180,7 @@ def test_published_images_are_the_values_in_their_order(tmp_path):
     assert images[1, 2, 31, 31] == x[1, 31, 31, 2]
     assert np.array_equal(as_features(mixed.x, mixed.spec), images.reshape(3, -1))
     proper = load(spec, tmp_path, download=False)
-    assert as_images(proper.x, proper.spec)[1, 2, 5, 7] == np.float32(x[1, 5, 7, 2]) / 255
+    assert as_images(proper.x, proper.spec)[1, 2, 5, 7] == np.float32(x[1, 5, 7, 2] / 255)
     with pytest.raises(ValueError, match="'published' is for colour images; leave it for digits"):
         load("digits", images="published")
     with pytest.raises(ValueError, match="'proper' or 'published'; got 'odd'"):
