@@ -82,7 +82,7 @@ class Column:
             raise TableError(f"{self.name} must have shape (n,); got {array.shape}")
         if not self.words:
             try:
-                whole = without_gaps(array) if array.dtype.kind == "O" else array
+                whole = without_gaps(array.astype(object)) if array.dtype.kind in "OU" else array
                 return np.asarray(whole, dtype=np.float64)
             except (TypeError, ValueError, OverflowError) as error:
                 raise TableError(f"{self.name} must be numbers: {error}") from None
