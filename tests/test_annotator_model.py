@@ -102,7 +102,7 @@ def test_one_careful_person_outweighs_a_constant_and_a_random_one() -> None:
         assert not fixed.informative
         assert not random.informative
         assert np.abs(annotators.correct(judged, given).judged.values - truth).mean() < 0.03
-    assert annotators.describe("p1") == "gives one answer to everything"
+    assert annotators.describe("p1") == "gives every pair the same answer"
 
 
 def test_levels_and_hard_answers_are_recognised() -> None:

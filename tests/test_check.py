@@ -192,7 +192,7 @@ def test_findings(code: str) -> None:
         (table((1, 2, 0.5, 0.1), (1, 3, 1.4, 0.1), (2, 3, -0.1, 0.5), noisy=True),
          "out-of-range", "error", (2, 3), "row 2 is 1.4"),
         (table(*((k, k + 100, 0.5, 0.1) for k in range(20)), (0, 101, 85, 0.1), noisy=True),
-         "other-scale", "error", (21,), "row 21 is 85: give it on the scale of the other rows."),
+         "other-scale", "error", (21,), "row 21 is 85: put it on the scale of the other rows."),
         (table(*((k, k + 100, 1 + k % 5, 0.1) for k in range(20)), noisy=True),
          "other-scale", "error", (2, 3, 4, 5, 7), "as in --similarity-scale=1,5"),
         (table((1, 2, 0.9, 0.5), (3, 4, 0.0, 0.0), (5, 6, 0.5, 0.0), (7, 8, 1.0, NAN)),
@@ -204,8 +204,8 @@ def test_findings(code: str) -> None:
         (pair_table([1, 2, 1], [2, 1, 3], None, None, ["left"] * 3, annotator=["x"] * 3),
          "contradiction", "warning", (1,), "in reverse order"),
         (pair_table(range(40), range(40, 80), None, [0.9, -0.8] * 20),
-         "comparisons", "warning", (), "name their column preference"),
-        (CASES["too-unlike"][0][0], "too-unlike", "warning", (), "three classes or more"),
+         "comparisons", "warning", (), "rename their column to preference"),
+        (CASES["too-unlike"][0][0], "too-unlike", "warning", (), "three or more classes"),
         (pair_table(range(60), range(60, 120), None, None, [1, -1] * 30),
          "needs-prior", "error", (), "fit needs the class prior (--prior)"),
     ],
@@ -302,7 +302,7 @@ def test_noise_is_no_other_scale_and_no_lean(sigma: float) -> None:
     report = check(judged, prior=0.05)
     assert codes(report, "error") == ["out-of-range", "out-of-range"]
     assert report.summary.prior is not None
-    assert "right on average" in find(report, "infeasible").message
+    assert "averages to zero" in find(report, "infeasible").message
     slight = check(simulate(pairs=500, noise=0.03).pairs)
     assert slight.summary.infeasible > 100
     assert find(slight, "infeasible").severity == "note"
@@ -384,7 +384,7 @@ def test_the_implied_prior_and_a_stated_one() -> None:
     assert "prior-disagrees" not in codes(unknown) + codes(right)
     disagrees = find(wrong, "prior-disagrees")
     assert disagrees.numbers["high"] > prior.high  # more than the 95% interval
-    assert disagrees.message.startswith("The stated prior 0.4 lies outside 0.1")
+    assert disagrees.message.startswith("The stated prior 0.4 is more than four standard errors")
     other = check(made, majority="positive").summary.prior
     assert other is not None
     assert other.value == pytest.approx(0.8, abs=0.03)

@@ -173,7 +173,7 @@ def test_check_of_a_good_table(here: Path, tmp_path: Path) -> None:
     text = plain(result.stdout)
     assert "pairs.csv: 60 judgements of 60 pairs of 120 items by 2 annotators" in text
     assert "36 similarities with differences, 12 similarities, 12 differences" in text
-    assert "they can teach: everything" in text
+    assert "a model can learn: everything" in text
     assert text.endswith("0 errors, 0 warnings: fine")
     assert "share of positives: 0.258 (95% interval" in text
     lines = ["left,right,preference", *(f"{k},{k + 100},left" for k in range(60))]
@@ -187,11 +187,11 @@ def test_check_of_a_good_table(here: Path, tmp_path: Path) -> None:
 def test_check_of_one_pair(tmp_path: Path) -> None:
     (tmp_path / "pairs.csv").write_text(BOTH + "a,b,0.7,0.1\n")
     text = plain(run("check", tmp_path / "pairs.csv").stdout)
-    assert "1 judgement of 1 pair of 2 items 1 similarity with a difference they can" in text
-    assert "they can teach: hardly anything: there are too few" in text
+    assert "1 judgement of 1 pair of 2 items 1 similarity with a difference a model can" in text
+    assert "a model can learn: hardly anything, as there are too few" in text
     (tmp_path / "pairs.csv").write_text("left,right,preference,same\na,b,left,\na,c,,same\n")
     text = plain(run("check", tmp_path / "pairs.csv").stdout)
-    assert "1 preference, 1 answer “same” or “different” they can" in text
+    assert "1 preference, 1 answer “same” or “different” a model can" in text
 
 
 def test_check_of_a_bad_table_exits_with_1(tmp_path: Path) -> None:
@@ -208,7 +208,7 @@ def test_check_of_a_bad_table_exits_with_1(tmp_path: Path) -> None:
 def test_plan_from_assumptions() -> None:
     wanted = make_plan(0.03, accuracy=0.9, prior=0.3, strength=4.0)
     text = call("plan --within 0.03 --accuracy 0.9 --prior 0.3 --strength 4").stdout
-    assert text.startswith(f"{wanted.pairs:,} pairs for an accuracy within ±0.03 ")
+    assert text.startswith(f"{wanted.pairs:,} pairs measure the accuracy within ±0.03 ")
     assert f"{wanted.pairs_independent:,} if their mistakes" in text
     assert f"\n{wanted.labels:,} labelled items" in text
     assert "keep these pairs out of training" in text

@@ -106,11 +106,11 @@ def test_known_classes_of_other_items(tmp_path: Path) -> None:
     assert run("fit", *files, *options).exit_code == 0
     known.write_text("id,class\n" + "".join(lines[:4]))
     text = plain(evaluate(tmp_path, "--labelled", known).stderr)
-    assert "fit has learnt from 4 of the 4 labelled items" in text
+    assert "fit was trained on 4 of the 4 labelled items" in text
     known.write_text("id,class\n" + "".join(lines))
     result = measures(tmp_path, "--labelled", known)
     assert result["accuracy"]["labelled"]["n"] == 2
-    said = "fit has learnt from 4 of the 6 labelled items"
+    said = "fit was trained on 4 of the 6 labelled items"
     assert any(warning.startswith(said) for warning in result["warnings"])
 
 

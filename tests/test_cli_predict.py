@@ -149,7 +149,7 @@ def test_features_that_overflow_are_named(made: Any, tmp_path: Path) -> None:
     result = predict(tmp_path, out, items=items)
     assert result.exit_code == 2
     assert f"{items}: the item 'far' gets log-odds of " in result.stderr
-    assert "its features are far outside of those in training" in result.stderr
+    assert "its features are far outside the range of the training" in result.stderr
     assert not out.exists()
 
 
@@ -252,7 +252,9 @@ def test_features_far_from_zero_keep_their_precision(tmp_path: Path) -> None:
     exported = onnx_outputs(tmp_path / "model.onnx", instances)["probability"]
     assert exported == pytest.approx(probability(classifier, instances), abs=1e-5)
     classifier = PairClassifier(model=LogisticRegression(), random_state=0).fit(x - 1e6, labels)
-    with pytest.raises(TypeError, match="a scikit-learn LogisticRegression, which skl2onnx"):
+    with pytest.raises(
+        TypeError, match="a scikit-learn LogisticRegression: export it with skl2onnx"
+    ):
         classifier.export_onnx(tmp_path / "other.onnx")
 
 

@@ -82,7 +82,7 @@ def test_the_best_candidate_is_measured_under_both_readings() -> None:
     result = compare({"linear": linear()}, np.stack([x[::2], x[1::2]], 1), labels, folds=2)
     truth = float(np.mean((x[:, 0] > 0) == y))
     (sentence,) = result.sentences
-    low, high = (float(part) for part in re.findall(r"0\.\d+", sentence)[:2])
+    low, high = (float(part) / 100 for part in re.findall(r"([\d.]+)%", sentence)[:2])
     assert result.best.accuracy.high < truth
     assert low < truth < high < 1
 
@@ -91,7 +91,7 @@ def test_a_candidate_ties_with_its_copy() -> None:
     x, pairs, labels = table(90)
     found = compare({"one": linear(), "two": linear()}, pairs, labels, preprocessor=x)
     assert (found.ties, found.rows[1].same_as) == (("two",), "one")
-    assert found.verdict == "best: one; ties with it: two"
+    assert found.verdict == "best: one (tied with two)"
     assert json.loads(json.dumps(found.to_dict()))["best"] == "one"
     again = compare({"one": linear(), "two": linear()}, pairs, labels, preprocessor=x)
     assert again.rows == found.rows

@@ -196,7 +196,11 @@ X4 = np.arange(4.0)[:, None]
 @pytest.mark.parametrize(
     ("labels", "change", "message"),
     [
-        ([[0.5, NAN], [0.6, NAN]], {"prior": 0.5, "majority": "positive"}, "hold no direction"),
+        (
+            [[0.5, NAN], [0.6, NAN]],
+            {"prior": 0.5, "majority": "positive"},
+            "do not tell the classes",
+        ),
         ([[1, 0], [1, 0]], {}, "no pair is judged to differ in class"),
         (None, {"classifier": KNeighborsClassifier()}, "KNeighborsClassifier does not take sample"),
         (None, {"classifier": LinearSVC()}, "LinearSVC has no predict_proba: wrap it in"),

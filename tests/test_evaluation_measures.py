@@ -146,10 +146,10 @@ def test_warnings() -> None:
     assert not evaluate(z, z_prime, labels, prior=truths(0.0)["prior"]).warnings
     assert warned(evaluate(-z, -z_prime, labels), "the judgements contradict the decisions")
     assert warned(evaluate(z, z_prime, labels, prior=0.6), "the stated prior is 0.6 and the")
-    assert warned(evaluate(z[:20], z_prime[:20], labels[:20]), "are worth 20 independent ones")
+    assert warned(evaluate(z[:20], z_prime[:20], labels[:20]), "are worth only 20 independent ones")
     # Two items that meet everybody make many pairs worth few.
     items = np.stack([np.arange(500) % 2, np.arange(500) + 2], 1)
-    assert warned(evaluate(z, z_prime, labels, items=items), "are worth 4 independent ones")
+    assert warned(evaluate(z, z_prime, labels, items=items), "are worth only 4 independent ones")
     chance = rng.normal(size=(2, 500))
     silent = evaluate(*chance, labels)
     assert warned(silent, "which can be chance") or warned(silent, "which class is which")
@@ -221,12 +221,14 @@ def test_thresholds_of_costs_under_both_readings() -> None:
         result = evaluate(z[::2], z[1::2], labels, cost=(1, 4))
         costs = [np.mean((p > t) & ~y) + 4 * np.mean((p <= t) & y) for t in grid]
         assert result.thresholds[place] == pytest.approx(grid[np.argmin(costs)], abs=0.03)
-        assert f"above a probability of {result.thresholds[0]:.2f}" in result.sentences()[0]
+        assert (
+            f"threshold on the probability is {result.thresholds[0]:.2f}" in result.sentences()[0]
+        )
         known = z[:300], y[:300]
         labelled = evaluate(z[::2], z[1::2], labels, cost=(1, 4), labelled=known)
         assert labelled.fits == ("independent" if own else "informed")
         chosen = labelled.thresholds[place]
-        assert f"of {chosen:.2f}, by the labelled items" in labelled.sentences()[0]
+        assert f"is {chosen:.2f} by the labelled items" in labelled.sentences()[0]
 
 
 def test_labels_without_a_positive_leave_the_thresholds_of_the_answers() -> None:
@@ -303,12 +305,12 @@ def test_rare_positives_lead() -> None:
     labels = PairLabels.from_posteriors(r[::2], r[1::2])
     result = evaluate(z[::2], z[1::2], labels)
     first, threshold, accuracy = result.sentences()
-    assert first.startswith(f"Positives are rare ({result.prior.value:.3f} of the items)")
+    assert first.startswith(f"Positives are rare ({result.prior.value:.1%} of the items)")
     assert accuracy == result.accuracy.sentence()
     assert list(result.rows())[:4] == ["true positive rate", "precision", "roc auc", "accuracy"]
     # E[r | x] = π(1 − κ) + κ P(y = 1 | x), by the regression of r on y.
     kappa = np.polyfit(y, r, 1)[0]
-    stated = float(threshold.split("and above ")[1].split()[0])
+    stated = float(threshold.split("and ")[1].split()[0])
     assert stated == pytest.approx(0.03 * (1 - kappa) + kappa / 2, abs=0.06)
     balanced = PairLabels.from_posteriors(*np.random.default_rng(1).random((2, 400)))
     (only,) = evaluate(*np.random.default_rng(1).random((2, 400)) - 0.5, balanced).sentences()

@@ -261,7 +261,7 @@ def test_hard_answers_leave_the_upper_end_open() -> None:
     assert estimate.high == estimate.independent.high == 1.0
     assert estimate.independent.low == estimate.informed.value
     assert estimate.low == estimate.informed.low
-    assert "these answers do not show how much they knew" in estimate.sentence()
+    assert "the answers do not show how much they knew" in estimate.sentence()
     whole = evaluate(z[::2], z[1::2], PairLabels.from_posteriors(*hard(r, rng).reshape(-1, 2).T))
     assert (whole.precision.high, whole.false_positive_rate.low, whole.roc_auc.high) == (1, 0, 1)
 
@@ -318,9 +318,9 @@ def test_the_sentence_states_both_readings_and_the_condition() -> None:
     _, z, r = sample("private", 0.4, 1000, np.random.default_rng(8))
     estimate = judge(z, r)
     sentence = estimate.sentence()
-    assert sentence.startswith(f"The model is right for {estimate.low:.3f} to {estimate.high:.3f} ")
-    assert f"{estimate.informed.value:.3f} if the annotators knew everything" in sentence
-    assert f"{estimate.independent.value:.3f} if their mistakes are unrelated" in sentence
+    assert sentence.startswith(f"The model is right on {estimate.low:.1%} to {estimate.high:.1%} ")
+    assert f"{estimate.informed.value:.1%} if the annotators knew everything" in sentence
+    assert f"{estimate.independent.value:.1%} if their mistakes are unrelated" in sentence
     assert sentence.endswith("are right on average, given what they know.")
     record = estimate.to_dict()
     assert record["sentence"] == sentence and record["labelled"] is None

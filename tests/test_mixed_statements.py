@@ -189,12 +189,12 @@ HEAD = "left,right,similarity,difference,label,confidence,positive\n"
 CASES = {
     "labels alone": (
         "0,,,,positive,,\n1,,,,negative,,\n" * 3,
-        "no pairs 6 known classes they can teach: everything",
+        "no pairs 6 known classes a model can learn: everything",
         "6 judgements of 2 items with 1 feature: 6 known classes",
     ),
     "one class": (
         "0,,,,positive,,\n" * 3,
-        "error one-value All known classes are 1, and there are no pairs",
+        "error one-value: All known classes are 1, and there are no pairs",
         "one-value: All known classes are 1",
     ),
     "positives": (
@@ -209,13 +209,13 @@ CASES = {
     ),
     "similarities and classes": (
         "".join(f"{k},{k + 1},0.9,,,,\n{k},,,,positive,,\n" for k in range(0, 20, 2)),
-        "10 similarities, 10 known classes they can teach: hardly anything: there are too few",
+        "10 similarities, 10 known classes a model can learn: hardly anything",
         "20 judgements of 20 items with 1 feature: 10 similarities, 10 known classes",
     ),
     "few pairs": (
         "".join(f"{k},{k + 1},0.9,0.05,,,\n" for k in range(0, 20, 2)),
         "10 similarities with differences",
-        "The model is right for 0.000 to 1.000 of new items",
+        "The model is right on 0.0% to 100.0% of new items",
     ),
     "two in a row": (
         "left,right,similarity,comparison\n"

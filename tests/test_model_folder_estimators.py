@@ -130,7 +130,10 @@ def test_what_cannot_be_kept_is_left_out_or_refused(tmp_path: Path) -> None:
         (lambda c, t: c.update(scales={"similarity": [1, 1]}), "a scale is its lowest and"),
         (lambda c, t: t.pop("mean"), "the tensor 'mean' is missing"),
         (lambda c, t: t.pop("network.layers.0.weight"), "tensor 'layers.0.weight' is missing"),
-        (lambda c, t: t.update(spare=torch.ones(1)), "tensor 'spare' belongs to nothing"),
+        (
+            lambda c, t: t.update(spare=torch.ones(1)),
+            "tensor 'spare' belongs to no part of the model",
+        ),
         (
             lambda c, t: t.update({"network.layers.0.weight": torch.ones(2, 2)}),
             r"'layers.0.weight' is .*\[2, 2\], and the network wants",

@@ -83,7 +83,7 @@ def test_pairs_of_items_that_the_model_was_trained_on(folder: Path, tmp_path: Pa
     out, train = tmp_path / "r.html", folder / "train.csv"
     refused = run(*line(folder, out, pairs=train))
     assert refused.exit_code == 2
-    assert "measures no accuracy: the model was trained on" in refused.output
+    assert "cannot measure an accuracy: the model was trained on" in refused.output
     assert not out.exists()
     both = tmp_path / "both.csv"
     both.write_text((folder / "held.csv").read_text() + train.read_text().split("\n", 1)[1])

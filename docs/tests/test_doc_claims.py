@@ -287,7 +287,8 @@ def test_the_numbers_of_the_readme():
     low, high, right, new = re.search(words, " ".join(readme.split())).groups()
     tutorial = (DOCS / "tutorial.md").read_text(encoding="utf-8")
     evaluated = tutorial.partition("pairlearn evaluate")[2]
-    assert f"The model is right for {low} to {high} of new items" in evaluated
+    shown = f"The model is right on {float(low):.1%} to {float(high):.1%} of new items"
+    assert shown in evaluated
     assert f"{right} of {new} right" in tutorial
 
 
@@ -507,9 +508,12 @@ def test_every_name_is_there(name):
     pkgutil.resolve_name(f"pairlearn.{name.removeprefix('pairlearn.')}")
 
 
-ACCURACIES = re.compile(r"\b0\.[5-9]\d\d(?: to [01]|(?<=between 0....) and [01]| \(0)\.\d{3}\b")
+ACCURACIES = re.compile(
+    r"\b0\.[5-9]\d\d(?: to [01]|(?<=between 0....) and [01]| \(0)\.\d{3}\b"
+    r"|\b[5-9]\d\.\d% to \d+\.\d%"
+)
 CONDITION = re.compile(
-    r"assum|calibrated|given what they know|whatever the (?:answers|annotators)", re.IGNORECASE
+    r"assum|calibrated|given what they know|whatever the annotators|however reliable", re.IGNORECASE
 )
 
 
@@ -519,7 +523,7 @@ def without_condition(text: str) -> list[str]:
     for section in re.split(r"^#{1,3} ", text, flags=re.MULTILINE):
         blocks = re.split(r"^```|\n\n", section, flags=re.MULTILINE)
         shown = any(
-            ACCURACIES.search(block) and re.search(r"\baccuracy\b|right for", block)
+            ACCURACIES.search(block) and re.search(r"\baccuracy\b|right on", block)
             for block in blocks
         )
         if shown and not CONDITION.search(section):
@@ -547,6 +551,7 @@ def test_every_interval_has_its_condition_beside_it():
     assert sum(bool(ACCURACIES.search(text)) for text in texts.values()) > 5
     assert not {page: found for page, text in texts.items() if (found := without_condition(text))}
     assert without_condition("# It\n\nThe accuracy is 0.930 (0.900 to 0.950).") == ["It"]
+    assert without_condition("# It\n\nright on 93.0% to 100.0% of items") == ["It"]
     assert not without_condition("# It\n\naccuracy 0.930 to 0.950\n\nIt assumes calibration.")
 
 

@@ -115,8 +115,8 @@ class Comparison:
     @property
     def verdict(self) -> str:
         """The best candidate and its ties, in a sentence."""
-        rest = f"ties with it: {', '.join(self.ties)}" if self.ties else "no ties"
-        return f"best: {self.best.name}; {rest}"
+        rest = f"tied with {'; '.join(self.ties)}" if self.ties else "no ties"
+        return f"best: {self.best.name} ({rest})"
 
     def to_dict(self) -> dict[str, Any]:
         """A dictionary for JSON."""
@@ -241,7 +241,7 @@ def compare(
         options["labelled"] = sample and LabelledItems(sample[0][first], *sample[1:])
         evaluation = evaluate(z[first, :, 0], z[first, :, 1], judged.labels(), **options)
         share, sentences = evaluation.prior.value, evaluation.sentences()
-    rough = f"only {len(judged):,} judgements tested models: the intervals are rough"
+    rough = f"only {len(judged):,} judgements were held out: the intervals are rough"
     warnings = (rough,) * (len(judged) < FEW_TESTED)
     counts = len(rows), len(judged), folds
     return Comparison(

@@ -168,8 +168,8 @@ def simulate(
         names = check_classes(classes)
         if len(names) < 3 or distribution != "gaussians" or annotator_prior or also or preference:
             raise ValueError(
-                "classes are three or more, of gaussians, without annotator_prior, also or "
-                f"preference; got {', '.join(names)} of {distribution}"
+                "classes must be three or more, from gaussians, without annotator_prior, also or "
+                f"preference; got {', '.join(names)} from {distribution}"
             )
     if overlap is not None and distribution in _INVERSE_PENALTY:
         raise ValueError(f"overlap is fixed in {distribution}: leave it out")

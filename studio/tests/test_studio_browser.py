@@ -166,7 +166,7 @@ def test_an_answer_that_waits_is_sent_by_nobody_else(desk: Desk, tmp_path: Path)
     assert {answer.annotator for answer in answers_of(studio.folder)} == {"Bob"}
     open_link(other, studio, desk.tokens["Ann"])
     settled(other, 1)
-    expect(other.locator("#status")).to_contain_text("The answer that was waiting is saved.")
+    expect(other.locator("#status")).to_contain_text("The waiting answer is saved now.")
     assert other.evaluate("Object.keys(localStorage).filter(k => k.includes('answer'))") == []
     kept = {answer.annotator: answer.difference for answer in answers_of(studio.folder)}
     assert kept == {"Ann": -1.0, "Bob": 1.0}
@@ -178,7 +178,7 @@ def test_a_studio_that_is_away_loses_nothing(desk: Desk) -> None:
     studio.stop()
     press(page, "8", "Enter", "1", "Enter")
     expect(page.locator("#away")).to_contain_text(
-        "Your answer is kept in this browser, not stored yet"
+        "Your answer is not stored yet: this browser keeps it"
     )
     snapshot(page, "away")
     press(page, "r")  # ignored: the answer before it is not safe yet
@@ -219,8 +219,8 @@ def test_the_page_keeps_an_answer_that_the_disk_does_not_take(
         limit_files(server.pid, 4096)
         press(page, "l")
         expect(page.locator("#away")).to_contain_text(
-            "The studio cannot write to its disk. Your answer is kept in this browser, "
-            "not stored yet; it is sent again in"
+            "The studio cannot write to its disk. Your answer is not stored yet: "
+            "this browser keeps it and tries again in"
         )
         snapshot(page, "disk-full")
         page.reload()  # it waits through that, too

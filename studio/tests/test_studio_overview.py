@@ -98,6 +98,6 @@ def test_a_careful_person_is_not_doubted_beside_a_constant_and_a_random_one(seed
     people = people_of(crowd(seed))
     words = {name: in_words(people.phrases(name)) for name in ("careful", "constant", "random")}
     assert words["careful"] == "nothing to correct" and "careful" not in people.doubted
-    assert words["constant"] == "gives one answer to everything" and "constant" in people.doubted
+    assert words["constant"] == "gives every pair the same answer" and "constant" in people.doubted
     assert "guesses" in words["random"] or "hardly related" in words["random"]
     assert people_of([]).doubted == set()

@@ -100,10 +100,10 @@ def test_the_page_shows_what_the_careless_cost(
     without = report["forecast"]
     assert without["now"][1] <= exported <= without["now"][2]
     assert without["next_half_width"] < without["half_width"]
-    low, high = map(float, re.findall(r"\d\.\d{3}", without["sentence"])[:2])
-    assert low <= exported <= high and without["sentence"] in unescape(page)
+    low, high = map(float, re.findall(r"([\d.]+)%", without["sentence"])[:2])
+    assert low <= 100 * exported <= high and without["sentence"] in unescape(page)
     assert f"Without {', '.join(CARELESS)}, who are flagged below" in page
-    assert f"{without['now'][0]:.0%}" in page and "gives one answer to everything" in page
+    assert f"{without['now'][0]:.0%}" in page and "gives every pair the same answer" in page
     first = export_table([answer for answer in answers if answer.annotator == "careful 0"])
     (note,) = [finding for finding in check(first.table).findings if finding.code == "levels"]
     assert note.severity == "note" and note.ids == ("careful 0",)

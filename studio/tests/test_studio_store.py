@@ -109,7 +109,7 @@ def test_against_a_plain_model(tmp_path: Path) -> None:
             if kind < 0.4 and sent:
                 who, pair, answer, receipt = rng.choice(sent)
                 assert store.submit(who, pair, answer).result() == receipt
-                with pytest.raises(StoreError, match="came before with another answer"):
+                with pytest.raises(StoreError, match="was used before for another answer"):
                     store.submit(who, pair, replace(answer, others={"preference": 1.0})).result()
                 continue
             open_task = store.next_task(who)

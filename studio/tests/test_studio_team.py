@@ -187,7 +187,7 @@ def test_who_has_ended_is_told_so(tmp_path: Path) -> None:
         with studio.store() as store:
             store.retire(1)
         reply = ann.client.get(f"{ann.home}/api/task")
-        assert reply.status_code == 401 and "your part has ended" in reply.json()["error"]
+        assert reply.status_code == 401 and "your participation has ended" in reply.json()["error"]
 
 
 # ---- answers ------------------------------------------------------------------------------------

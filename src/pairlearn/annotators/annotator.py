@@ -30,9 +30,9 @@ LEANS = np.r_[-12:-1, 0, 2:13] / 40
 #: error of a spread of ten answers.
 SPREADS = np.r_[0, np.geomspace(0.03, 0.5, 11)]
 GUESSES = "{share:.0%} of the answers are guesses ({low:.0%} to {high:.0%})"
-SAME = ("says “same” {lean} too much", "says “different” {lean} too much")
-RIGHT = ("favours the right one by {lean}", "favours the left one by {lean}")
-ALONE = "knows or believes {share:.0%} of what the others leave open"
+SAME = ("leans to “same” by {lean}", "leans to “different” by {lean}")
+RIGHT = ("favours the right item by {lean}", "favours the left item by {lean}")
+ALONE = "is sure about {share:.0%} of what the others leave open"
 #: Guesses of an annotator who gives one answer to everything; 1 would leave no weight at all.
 NOTHING_ELSE = 0.999
 #: Share of guesses, and lean, that are reported if they are significant: none is in 300 honest
@@ -73,7 +73,7 @@ class Annotator:
     Examples
     --------
     >>> Annotator("ann", 100, leans=(0.0, -0.1), lean_errors=(0.01, 0.01)).sentence()
-    'favours the left one by 0.10 ± 0.02'
+    'favours the left item by 0.10 ± 0.02'
     """
 
     name: str
@@ -227,7 +227,7 @@ class Annotator:
         is known to no better than ±½ is not reported.
         """
         if self.constant:
-            return [("gives one answer to everything", {})]
+            return [("gives every pair the same answer", {})]
         if not self.informative:
             return [("answers are hardly related to the pairs", {})]
         low, high = np.clip(self.guesses + 1.96 * self.guesses_error * np.array([-1, 1]), 0, 1)
@@ -255,7 +255,7 @@ class Annotator:
 
 def in_words(phrases: list[Phrase]) -> str:
     """A sentence from its parts."""
-    return "; ".join(text.format(**values) for text, values in phrases)
+    return ", ".join(text.format(**values) for text, values in phrases)
 
 
 @lru_cache(1024)

@@ -79,7 +79,7 @@ def findings(judged: Judgements, log_odds: Any = None) -> list[Finding]:
 
 
 def _one_answer(answers: Answers, people: list[int], scores: Floats | None) -> Found:
-    """{answers:,} answers{by} all have {said}, which says nothing about the pairs. Check that these
+    """All {answers:,} answers{by} have {said}, which says nothing about the pairs. Check that these
     are the right columns, and ask again.
     """
     for who in people:
@@ -116,8 +116,8 @@ def _untouched(answers: Answers, people: list[int], scores: Floats | None) -> Fo
 
 def _copies(answers: Answers, people: list[int], scores: Floats | None) -> Found:
     """All {shared:,} answers{by} equal those of {other} to the last digit on the pairs that both
-    judged. A table imported twice, one model under two names, or people who copy each other are one
-    voice: leave one of them out.
+    judged. A table imported twice, one model under two names or people who copy each other count as
+    one annotator: leave one of them out.
     """
     columns = {k: answers.by_pair(k) for k in sorted(people[:MOST])}
     copied = set[int]()
@@ -133,9 +133,9 @@ def _copies(answers: Answers, people: list[int], scores: Floats | None) -> Found
 
 
 def _reversed(answers: Answers, people: list[int], scores: Floats | None) -> Found:
-    """Differences{by} run against those of the others (correlation {correlation:.2f} with {other}
+    """Differences{by} contradict those of the others (correlation {correlation:.2f} with {other}
     on {shared:,} pairs): left and right seem to be exchanged. A difference above 0 says that the
-    right item is the more positive one. Ask, and change the sign of theirs.
+    right item is the more positive one. Ask this annotator, and reverse the signs if confirmed.
     """
     people = people[:MOST]
     correlation, shared = _correlations(answers, people, scores)
@@ -152,7 +152,7 @@ def _reversed(answers: Answers, people: list[int], scores: Floats | None) -> Fou
 
 
 def _camps(answers: Answers, people: list[int], scores: Floats | None) -> Found:
-    """{one} and {other} do not agree on the same pairs (mean correlation of their differences
+    """{one} and {other} disagree about the same pairs (mean correlation of their differences
     {correlation:.2f}), and the answers do not show which of the two is right. Look at some of these
     pairs yourself, or have other people judge them.
     """

@@ -223,10 +223,10 @@ class Annotators:
             if len(self.people) > 1:
                 names = [known.name for known in self.people]
                 raise ValueError(
-                    "the answers do not say whose they are, and the model learnt how "
-                    f"{len(names)} annotators answer ({list_names(names)}): add their "
-                    "names, as the column annotator of a file or as annotator= of the method, or "
-                    "fit with annotators='ideal' to take all answers as they are"
+                    "the answers do not name their annotators, and the model has learnt how "
+                    f"{len(names)} annotators answer ({list_names(names)}): add the "
+                    "names, in a column annotator of the file or as annotator=, or fit with "
+                    "annotators='ideal' to take all answers as they are"
                 )
             person = self.people[0]
         if person is None or person.scale not in ("soft", start.scale):

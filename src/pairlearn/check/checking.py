@@ -19,10 +19,10 @@ from pairlearn.prior import Majority
 
 #: Reasons why the implied share of positives may be wrong, and the findings that show them.
 CAVEATS = {
-    "annotators lean, guess or contradict each other, and all similarities count": UNRELIABLE,
-    "many answers are not feasible, and all similarities count": {"infeasible"},
+    "annotators lean, guess or contradict each other": UNRELIABLE,
+    "many answers are infeasible": {"infeasible"},
     "the items of a pair were not drawn independently": {"dependent-ends"},
-    "similarities of random pairs cannot average clearly below ½": {"too-unlike"},
+    "similarities of random pairs cannot average well below ½": {"too-unlike"},
 }
 
 

@@ -80,7 +80,7 @@ class Check:
 
 class SelfPair(Check):
     """Items are paired with themselves. Such a pair teaches nothing, and its two classes are
-    not independent, as every estimator assumes. Drop these rows.
+    not independent, although every estimator assumes that they are. Drop these rows.
     """
 
     code, severity = "self-pair", "error"
@@ -122,7 +122,7 @@ class ConstantFeatures(Check):
 
 class DependentEnds(Check):
     """The two items of a pair are {how} alike than pairs drawn at random (correlation
-    {correlation:.2f}, most in {most}). The implied share of positives and an accuracy without
+    {correlation:.2f}, mostly in {most}). The implied share of positives and an accuracy without
     labels can be far off{model}. Judge about 50 pairs drawn at random from all items, or give
     weights that undo how the pairs were chosen, and check the result on items of known class.
     """
@@ -172,14 +172,14 @@ class OutOfRange(Check):
 
 
 class OtherScale(Check):
-    """The answers about {question} are on another scale, {least:g} to {most:g}: give
-    the lowest and the highest possible answer, as in --{question}-scale={scale}, or
-    map them to [{low}, 1].
+    """The {question} column is on another scale, {least:g} to {most:g}: give the lowest
+    and the highest possible answer, as in --{question}-scale={scale}, or map the answers
+    to [{low}, 1].
     """
 
     code, severity = "other-scale", "error"
     single = (
-        "The {question} must lie in [{low}, 1], and row {row} is {value:g}: give it on the scale "
+        "The {question} must lie in [{low}, 1], and row {row} is {value:g}: put it on the scale "
         "of the other rows."
     )
 
@@ -203,8 +203,8 @@ class OtherScale(Check):
 
 
 class UpsideDown(Check):
-    """Similarities seem to be written upside down{who}: items that their {by} put in one class are
-    judged different, and vice versa. 1 means “surely the same class”, 0 “surely different classes”.
+    """Similarities{who} seem to be upside down: items that their {by} put in one class are judged
+    different, and vice versa. 1 means “surely the same class”, 0 “surely different classes”.
     Pass --similarity-scale 1,0, or --similarity-scale 0,1 if they are correct as they are.
     """
 
@@ -251,9 +251,9 @@ class UpsideDown(Check):
 
 
 class Comparisons(Check):
-    """The differences average {mean:.2f} without their sign, and pairs of independent items
-    cannot average more than {most:.2f}. If they only say which item is the more positive, name
-    their column preference. If unlike pairs were chosen on purpose, give weights that undo it.
+    """The differences average {mean:.2f} in absolute value, more than the {most:.2f} that pairs of
+    independent items can reach. If they only say which item is the more positive, rename their
+    column to preference. If unlike pairs were chosen on purpose, give weights that undo this.
     """
 
     code, severity = "comparisons", "error"
@@ -274,11 +274,11 @@ class Comparisons(Check):
 
 
 class Infeasible(Check):
-    """{share:.1%} of the rows with both judgements have answers that no two posteriors produce,
-    {off:.2f} off on average, {far:,} of them more than {limit:g}: {above:,} are too similar for
-    so large a difference (s > 1 − |c|), {below:,} too unlike for so small a difference (2s < 1
-    − c²). Noise does this on both sides, and training corrects for noise that is right on
-    average; if one side prevails, find out how the question was understood.
+    """{share:.1%} of the rows with both judgements have answers that no two posteriors produce.
+    They are {off:.2f} away from feasible ones on average, {far:,} more than {limit:g}. In {above:,}
+    the similarity is too high for the difference (s > 1 − |c|), in {below:,} too low (2s < 1 − c²).
+    Noise causes both, and training corrects for noise that averages to zero. If one kind prevails,
+    find out how annotators understood the question.
     """
 
     code, severity = "infeasible", "note"
@@ -301,8 +301,8 @@ class Infeasible(Check):
 
 
 class ZeroDifference(Check):
-    """Pairs that are judged unlike have a difference of exactly 0, which says that both items
-    are equally likely to be positive. If the difference was not asked, leave it empty.
+    """Pairs judged unlike have a difference of exactly 0, which says that both items are equally
+    likely to be positive. If you did not ask for the difference, leave it empty.
     """
 
     code, severity = "zero-difference", "warning"
@@ -315,7 +315,7 @@ class ZeroDifference(Check):
 
 
 class OpposedPreference(Check):
-    """The preference names one item as the more positive and the difference the other. A
+    """The preference names one item as the more positive, and the difference the other one. A
     difference above 0 says that the right item is the more positive.
     """
 
@@ -346,8 +346,8 @@ def _repeats(view: TableView) -> Iterator[tuple[Severity, str, Indices, Indices,
 
 class Contradiction(Check):
     """Pairs were judged more than once by {whom}, perhaps in reverse order, with answers more
-    than {bound:g} apart. All of them count; drop those that are wrong. The rows are the first
-    judgements.
+    than {bound:g} apart. All of them count: drop those that are wrong. The rows listed are the
+    first judgements.
     """
 
     code, severity = "contradiction", "warning"
@@ -369,7 +369,7 @@ class Contradiction(Check):
 
 
 class Duplicate(Check):
-    """Rows repeat an answer to the same pair by {whom}. Each counts as a judgement of its own:
+    """Rows repeat an answer to the same pair by {whom}. Each counts as a separate judgement:
     drop them if they are copies.
     """
 
@@ -422,9 +422,9 @@ class NeedsPrior(Check):
 
 
 class OneValue(Check):
-    """All {kinds} are {value:g}, and there are no pairs: a model that gives {value:g} to every
-    item agrees with them. Give rows with other values, or judged pairs. If only positives are
-    known, use the column positive and give the class prior (--prior).
+    """All {kinds} are {value:g}, and there are no pairs: a model that gives every item {value:g}
+    agrees with them. Add rows with other values, or judged pairs. If only positives are known, put
+    them into the column positive and give the class prior (--prior).
     """
 
     code, severity = "one-value", "error"
@@ -436,7 +436,7 @@ class OneValue(Check):
 
 class FewPairs(Check):
     """There are {pairs:,} judged pairs, and fit holds out a fifth of them, {held_out:,}, to measure
-    its accuracy: too few to say much. Judge a few dozen more; `pairlearn plan` says how many you
+    the accuracy: too few to say much. Judge a few dozen more; `pairlearn plan` says how many you
     need.
     """
 
@@ -462,8 +462,8 @@ class NotMeasurable(Check):
 
 
 class NotToldApart(Check):
-    """No statement tells these classes apart: {groups}. Their probabilities mean nothing by
-    themselves. Ask about them (column about), or label some items of each.
+    """No statement tells these classes apart: {groups}. Their separate probabilities mean nothing.
+    Ask about each of them (column about), or label some items of each.
     """
 
     code, severity = "not-told-apart", "warning"
@@ -490,10 +490,10 @@ class NeedsPriors(Check):
 
 
 class TooUnlike(Check):
-    """The similarities average {mean:.3f}, clearly below ½, which is impossible for random pairs of
-    two classes. Perhaps there are three classes or more: ask about one class and the rest (“both
-    are cats, or neither is”). Or unlike pairs were chosen on purpose, and weights should undo that;
-    or similarity is judged too low, or upside down (--similarity-scale).
+    """The similarities average {mean:.3f}, well below ½, which is impossible for random pairs of
+    two classes. Perhaps there are three or more classes: ask about one class against the rest
+    (“both are cats, or neither is”). Or unlike pairs were chosen on purpose: give weights that undo
+    this. Or similarities are judged too low, or upside down (--similarity-scale).
     """
 
     code, severity = "too-unlike", "warning"
@@ -504,9 +504,9 @@ class TooUnlike(Check):
 
 
 class PriorDisagrees(Check):
-    """The stated prior {prior:g} lies outside {low:.3f} to {high:.3f}, a range of four standard
-    errors around the {value:.3f} that the similarities imply. Either it is not the prior of these
-    pairs, or the annotators have another population in mind: see target_prior and annotator_prior.
+    """The stated prior {prior:g} is more than four standard errors from the {value:.3f} that the
+    similarities imply (range {low:.3f} to {high:.3f}). Either it is not the prior of these pairs,
+    or the annotators have another population in mind: see target_prior and annotator_prior.
     """
 
     code, severity = "prior-disagrees", "warning"
@@ -522,8 +522,8 @@ class PriorDisagrees(Check):
 
 class MajorityUnclear(Check):
     """The similarities allow for classes of equal size ({low:.3f} to {high:.3f}), and only the
-    larger class tells which is which: the classes may come out swapped. Give more pairs, or
-    some differences, preferences or known classes.
+    larger class tells which is which: the classes may come out swapped. Add more pairs, or some
+    differences, preferences or known classes.
     """
 
     code, severity = "majority-unclear", "warning"
@@ -539,7 +539,7 @@ class MajorityUnclear(Check):
 class OrderedPairs(Check):
     """The {side} item is the more positive one on average (mean difference {mean:+.3f}).
     Estimators with a prior assume that either item could stand on either side: shuffle left and
-    right, changing the sign of the difference, or find out why.
+    right, reversing the sign of the difference with them, or find out why.
     """
 
     code, severity = "ordered-pairs", "warning"

@@ -36,10 +36,10 @@ CHECKS |= {code: Habit(code) for code in SENTENCES}
 
 
 class Levels(AnnotatorCheck):
-    """Answers are on a scale: {scale}. They are taken as rounded; what rounding explains is not a
-    contradiction. Hard answers are fine where they are meant; if soft ones were asked,
+    """Answers use few levels: {scale}. They are treated as rounded, and what rounding explains is
+    not a contradiction. Hard answers are fine if you asked for them; if you asked for soft ones,
     probabilities in between are lost. An accuracy without labels depends on these numbers: if
-    “probably” is right more often or less often than they say, the accuracy is wrong as well.
+    “probably” is right more often or less often than its number says, the accuracy is wrong too.
     """
 
     code, severity = "levels", "note"
@@ -56,8 +56,8 @@ class Levels(AnnotatorCheck):
 
 
 class SimilarNames(AnnotatorCheck):
-    """Names of annotators that differ only in case or spaces count as different people: {words}.
-    If they belong to one person, write them in the same way.
+    """These names of annotators differ only in case or spaces, and count as different people:
+    {words}. If they belong to one person, write them in the same way.
     """
 
     code, severity = "similar-names", "note"
@@ -86,7 +86,7 @@ class _People(AnnotatorCheck):
 
 
 class OutlyingAnnotator(_People):
-    """Many answers do not fit the pairs. {words}. {fit} gives them less weight or none; talk to
+    """Many answers do not fit the pairs. {words}. {fit} gives them little or no weight; talk to
     these people, or leave them out.
     """
 
@@ -94,7 +94,7 @@ class OutlyingAnnotator(_People):
 
 
 class LeaningAnnotator(_People):
-    """A habit shifts answers. {words}. {fit} removes it; ask how the question was understood."""
+    """A habit shifts the answers. {words}. {fit} corrects this; ask how the question was read."""
 
     code, severity, trait = "leaning-annotator", "warning", "leaning"
 
@@ -103,7 +103,7 @@ class ContradictedClasses(AnnotatorCheck):
     """The known classes contradict all annotators' differences or preferences: in {share:.0%} of
     the comparisons, the item of the negative class is judged more likely positive. Either the
     positive class is the other one (--positive), or left and right are exchanged: a difference
-    above 0 says that the right one is more likely positive, so change their sign.
+    above 0 says that the right item is more likely positive, so reverse the signs.
     """
 
     code, severity = "contradicted-classes", "warning"

@@ -62,8 +62,8 @@ class Summary:
                 f", or {1 - value:.3f} ({1 - high:.3f} to {1 - low:.3f}) if positives are the "
                 "majority"
             )
-        source = f"from {self.prior.n:,} similarities with mean {self.prior.mean_similarity:.3f}"
-        return [f"{text}, {source}", *(f"but {caveat}" for caveat in self.prior_caveats)]
+        source = f"from {self.prior.n:,} similarities, mean {self.prior.mean_similarity:.3f}"
+        return [f"{text}, {source}", *(f"it may be off: {text}" for text in self.prior_caveats)]
 
 
 @dataclass(frozen=True)

@@ -116,7 +116,7 @@ def baseline(prior: float | Sequence[float]) -> str:
     ``prior`` is that of the positive one of two, or those of all classes.
     """
     shares = (prior, 1 - prior) if isinstance(prior, float) else prior
-    return f"always the larger class: {max(shares):.3f}"
+    return f"always naming the larger class: {max(shares):.1%}"
 
 
 @contextmanager

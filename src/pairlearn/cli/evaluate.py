@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pairlearn.evaluation import Evaluation
 
 app = new_app()
-HeldOutPairs = Annotated[Path, argument("Judged pairs that were held out: .csv or .parquet.")]
+HeldOutPairs = Annotated[Path, argument("Held-out judged pairs: .csv or .parquet.")]
 TITLES = {"f1": "F1", "prior": "share of positives", "roc auc": "ROC AUC"}
 
 
@@ -38,7 +38,7 @@ def evaluate(
     difference_scale: opt.DifferenceScale = None,
     cost: Annotated[
         str | None,
-        option("Costs of a false positive and of a false negative, as 1,5; names a threshold."),
+        option("Costs of a false positive and a false negative, as 1,5; shows the best threshold."),
     ] = None,
     sensitivity: Annotated[
         bool, option("Show the effect of miscalibrated annotators.", "--sensitivity")
@@ -48,8 +48,8 @@ def evaluate(
     at_least: Annotated[
         float | None,
         option(
-            "Exit with 1 unless the accuracy's interval lies above this; also if the classes may "
-            "be exchanged."
+            "Exit with 1 unless the interval of the accuracy lies above this, and if the classes "
+            "may be exchanged."
         ),
     ] = None,
     as_json: opt.Json = False,
@@ -57,12 +57,12 @@ def evaluate(
 ) -> Output:
     """Measure a model on judged pairs that it was not fitted to.
 
-    No label is needed. Without labels everything is as the annotators see it, in two readings: they
-    knew everything that the model uses, or their mistakes are unrelated to the model's. With
-    --labelled, the classes of some items drawn at random make it hold whatever the answers are
-    worth. Weights count, and intervals allow for items that are in several pairs.
+    No label is needed. Without labels, classes are as the annotators see them, under two readings:
+    they knew everything that the model uses, or their mistakes are unrelated to the model's. With
+    --labelled, the classes of some items drawn at random, the result holds however reliable the
+    answers are. Weights count, and intervals allow for items that are in several pairs.
 
-    Pairs with items that the model was trained on are left out, with a note; without others
+    Pairs with items that the model was trained on are left out, with a note; if no others remain,
     nothing is measured. pairlearn split makes tables without such items.
 
     For example:

@@ -58,16 +58,16 @@ def fit(
         str,
         option(
             "auto, linear, mlp-bn, mlp or a registered name. mlp-bn and mlp have three hidden "
-            "layers; auto is mlp-bn, but linear for texts and where few pairs need no more, and "
-            "for images resnet8, a small convolutional network."
+            "layers. auto is linear for texts and where that suffices for few pairs, resnet8 (a "
+            "small convolutional network) for images, and mlp-bn otherwise."
         ),
     ] = "auto",
     annotators: Annotated[
         Literal["auto", "learn", "ideal"],
-        option("Whether to learn how each annotator answers; auto: where the pairs suggest it."),
+        option("Whether to learn how each annotator answers; auto: if the pairs suggest it."),
     ] = "auto",
     unjudged: Annotated[
-        str, option("Whether to learn from items that are in no row: auto or ignore.")
+        str, option("Whether to learn from items that no row mentions: auto or ignore.")
     ] = "auto",
     ids: opt.Ids = None,
     classes: opt.Classes = None,
@@ -77,7 +77,7 @@ def fit(
         Path | None,
         option(
             "File with the columns group, share of positives and perhaps uncertainty; ITEMS then "
-            "has a column group."
+            "needs a column group."
         ),
     ] = None,
     prior: opt.Prior = None,
@@ -102,10 +102,10 @@ def fit(
     ] = "likelihood-abs",
     epochs: opt.Epochs = None,
     batch_size: Annotated[
-        int | None, option("Pairs in a step.", default="by their number", min=1)
+        int | None, option("Pairs per training step.", default="by their number", min=1)
     ] = None,
     learning_rate: Annotated[
-        float | None, option("Step size of Adam.", default="by the model")
+        float | None, option("Learning rate of Adam.", default="by the model")
     ] = None,
     seed: opt.Seed = 0,
     device: opt.Device = "auto",
@@ -121,16 +121,16 @@ def fit(
     numbers, categories, yes and no, dates and free text, with gaps; ITEMS may be a folder of
     texts or images.
 
-    The accuracy that is printed needs no labels. A first model is fitted without the pairs
+    The printed accuracy needs no labels. A first model is fitted without the pairs
     of some items and measured on those (--holdout, about a fifth of the pairs). The model
-    that is saved is then fitted to all pairs. The range assumes calibrated annotators.
+    that is saved is then fitted to all pairs. The interval assumes calibrated annotators.
 
-    An interrupted training continues when the same command is run again: its state is in the
+    Run the same command again to continue an interrupted training: its state is in the
     folder OUT.checkpoint until the model is saved. torchrun … -m pairlearn fit … trains one
     model in several processes.
 
-    With more than two classes, PAIRS has a column about: the class that a row is about, several
-    as in cat|dog, or none where a similarity says "the same class at all".
+    With more than two classes, PAIRS has a column about: the class that a row is about, or
+    several, as in cat|dog, or nothing where a similarity says "the same class at all".
 
     Scikit-learn classifiers cannot be saved without pickle and are not offered here: use
     PairClassifier(model=...) in Python.
@@ -248,7 +248,7 @@ def _read(
         lines += [f"  … and {len(errors) - SHOWN} more"] * (len(errors) > SHOWN)
         command = shlex.join(["pairlearn", "check", str(pairs_file), "--items", str(items_file)])
         head = f"{pairs_file} cannot be used as it is:"
-        raise ValueError("\n".join([head, *lines, f"`{command}` says more"]))
+        raise ValueError("\n".join([head, *lines, f"`{command}` shows all findings"]))
     statements = Counter(report.statements)
     if known is not None:  # a group is one statement about its items
         statements += Counter({name: len({*known.v}) for name in known.kinds()})
@@ -317,17 +317,17 @@ def _likeliest(classifier: PairClassifier, data: TrainingData) -> dict[str, list
 def _lines(summary: dict[str, Any], target_prior: float | None, encoder: object) -> list[str]:
     """The summary in at most ten lines."""
     shifted = "" if target_prior is None else f", shifted to {target_prior:g}"
-    unjudged = "; also learnt from {unjudged:,} unjudged items" * bool(summary["unjudged"])
+    unjudged = "; also trained on {unjudged:,} unjudged items" * bool(summary["unjudged"])
     text = [
-        f"learnt from {counted(summary['judgements'], 'judgement')} of {summary['items']:,} items "
+        f"trained on {counted(summary['judgements'], 'judgement')} of {summary['items']:,} items "
         f"with {counted(summary['features'], 'feature')}: {by_kind(summary['statements'])}",
         *([] if encoder is None else [f"  columns: {encoder}"]),
-        "  {trained}, {epochs} epochs in {seconds:.1f} s; {seconds_in_all:.1f} s with reading and "
-        "measuring".format(**summary),
+        "  {trained}, {epochs} epochs in {seconds:.1f} s; {seconds_in_all:.1f} s including reading "
+        "and measuring".format(**summary),
         f"  loss {{loss:.4f}}, {_shares(summary)}{shifted}{unjudged}".format(**summary),
         "  "
         + "; ".join(
-            f"likeliest {UNNAMED.get(name, name)}: {', '.join(map(str, i))}"
+            f"most likely {UNNAMED.get(name, name)}: {', '.join(map(str, i))}"
             for name, i in summary["likeliest"].items()
         ),
     ]
@@ -335,7 +335,7 @@ def _lines(summary: dict[str, Any], target_prior: float | None, encoder: object)
         text += _accuracy(summary["accuracy"], summary["prior"])
     elif summary["not_measured"]:
         text.append(f"  accuracy not measured: {summary['not_measured']}")
-    people = [f"{row['annotator'] or 'the annotator'} {row['in_words']}"
+    people = [f"{row['annotator'] or 'the annotator'}: {row['in_words']}"
               for row in summary["annotators"]]  # fmt: skip
     if people:
         more = f"; and {len(people) - SHOWN} more (--json)" * (len(people) > SHOWN)
@@ -353,11 +353,11 @@ def _shares(summary: dict[str, Any]) -> str:
 
 def _accuracy(accuracy: dict[str, Any], prior: Any) -> list[str]:
     answers = "{held_out:,} answers about " * (accuracy["pairs"] < accuracy["held_out"])
-    dropped = "; {dropped:,} that straddle the split left out" * bool(accuracy["dropped"])
+    dropped = "; {dropped:,} that straddle the split were dropped" * bool(accuracy["dropped"])
     beside = f"; {baseline(prior)}" * (accuracy.get("method") != "agreement")
     others = counted(accuracy["training"], "other judgement")
     line = (
-        f"measured on {answers}{{pairs:,}} pairs of held-out items, by a model fitted to "
+        f"measured on {answers}{{pairs:,}} pairs of held-out items, with a model fitted to "
         f"{others}{dropped}{beside}"
     ).format(**accuracy)
     *rare, sentence = accuracy["sentences"]

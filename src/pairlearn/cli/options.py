@@ -50,7 +50,7 @@ Threshold = Annotated[float, option("Probability above which an item is called p
 Confidence = Annotated[float, option("Coverage of the intervals.")]
 Epochs = Annotated[int | None, option("Passes over the pairs.", default="by their number", min=1)]
 Device = Annotated[str, option("auto, cpu, cuda, cuda:1, …")]
-Noisy = Annotated[bool, option("Allow judgements that noise has moved out of range.", "--noisy")]
+Noisy = Annotated[bool, option("Accept judgements that noise has pushed out of range.", "--noisy")]
 Seed = Annotated[int, option("Seed of all random numbers.", min=0)]
 CheckpointSeconds = Annotated[float, option("Seconds between checkpoints.", min=0)]
 Force = Annotated[bool, option("Replace an existing file or folder.", "--force")]
@@ -63,7 +63,7 @@ Columns = Annotated[
 Ignore = Annotated[str | None, option("Columns to leave out, separated by commas.")]
 Kinds = Annotated[
     str | None,
-    option("Kinds of columns, where the guess is wrong, as in zip:category,notes:text."),
+    option("Kinds of columns, where the automatic choice is wrong, as in zip:category,notes:text."),
 ]
 SimilarityScale = Annotated[
     str | None,

@@ -37,13 +37,13 @@ def predict(
     as_json: opt.Json = False,
     quiet: opt.Quiet = False,
 ) -> Output:
-    """Predict items: writes id, label and probability (of the positive class) of each.
+    """Predict items: write the id, label and probability (of the positive class) of each.
 
-    With more than two classes there is a column probability_NAME for each.
+    With more than two classes, each has a column probability_NAME.
 
-    Rows are read and written in batches, so that files may have any size. Columns are matched
-    by name, in any order, and others are ignored; .npy items have no names and need the order
-    of the training.
+    Rows are read and written in batches, so files may have any size. Columns are matched by
+    name, in any order, and others are ignored; .npy items have no names and need the columns in
+    the order of training.
 
     For example:
       pairlearn predict model items.csv --out predictions.csv
@@ -85,18 +85,18 @@ def export(
     as_json: opt.Json = False,
     quiet: opt.Quiet = False,
 ) -> Output:
-    """Export a model to ONNX, to run where there is no pairlearn.
+    """Export a model to ONNX, to run without pairlearn.
 
-    The file takes features x, float32 of shape (n, d) in the order of the training, and
-    gives logit and probability, with more than two classes a column of each. It is written
-    only if onnxruntime gives the same answers as torch. A model that reads categories, dates,
+    The file takes features x, float32 of shape (n, d) in the order of training, and gives
+    logit and probability; with more than two classes, a column for each class. It is written
+    only if onnxruntime gives the same results as torch. A model that reads categories, dates,
     texts or gaps cannot be exported.
 
     For example:
       pairlearn export model model.onnx
       pairlearn export model model.onnx --json | jq .features
 
-    Exit codes: 0 done, 1 the answers differ, 2 wrong request or unusable file.
+    Exit codes: 0 done, 1 the results differ, 2 wrong request or unusable file.
     """
     check_new_file(out, "exported models", (".onnx",), inputs=[], force=force)
     if out.resolve().parent == model.resolve():
@@ -126,7 +126,7 @@ def compare(
     pairs: opt.Pairs,
     *,
     models: Annotated[
-        str, option("Any of linear, mlp-bn, mlp, boosting and registered names, by commas.")
+        str, option("linear, mlp-bn, mlp, boosting or registered names, separated by commas.")
     ] = "linear,mlp-bn,boosting",
     risks: Annotated[
         str | None,
@@ -135,7 +135,7 @@ def compare(
             default="likelihood-abs",
         ),
     ] = None,
-    folds: Annotated[int, option("Parts that the items are split into.")] = 3,
+    folds: Annotated[int, option("Number of parts that the items are split into.")] = 3,
     classes: opt.Classes = None,
     labelled: opt.Labelled = None,
     positive: opt.Positive = None,
@@ -155,9 +155,9 @@ def compare(
     """Rank models on your own pairs by cross-validation, without labels or with a few.
 
     Accuracies are as the annotators see them, on pairs of items that a model was not trained
-    on; with --labelled, the classes of items drawn at random, they hold whatever the answers
-    are worth. The intervals of the differences hold all together; a candidate whose interval
-    contains 0 is a tie.
+    on; with --labelled, the classes of items drawn at random, they hold however reliable the
+    answers are. The intervals of the differences hold simultaneously; a candidate whose
+    interval contains 0 is a tie.
 
     For example:
       pairlearn compare items.csv pairs.csv

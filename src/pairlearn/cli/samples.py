@@ -47,8 +47,8 @@ def demo(
         [
             "scikit-learn's digits, even against odd; pairs at prior 0.3, no labels in training",
             f"prior estimated from similarities: {result.prior.value:.3f} "
-            f"(95% {result.prior.low:.3f} to {result.prior.high:.3f})\n",
-            f"{'method':<20}  test accuracy   estimated without labels (95%)",
+            f"(95% interval {result.prior.low:.3f} to {result.prior.high:.3f})\n",
+            f"{'method':<20}  test accuracy   estimated without labels (95% interval)",
             *rows,
             baseline(PRIOR),
             f"\nfigure: {out}",
@@ -58,13 +58,13 @@ def demo(
 
 @app.command(cls=Command)
 def simulate(
-    folder: Annotated[Path, argument("Folder for the files; it is created.")],
+    folder: Annotated[Path, argument("Folder for the files, created if needed.")],
     *,
     source: Annotated[Source, option("Source of the items.", "--from")] = "gaussians",
     pairs: Annotated[int, option("Pairs to judge.", min=1)] = 1000,
     items: Annotated[
         int | None,
-        option("Items; with fewer than two per pair they recur.", default="two per pair", min=2),
+        option("Items; if fewer than two per pair, they recur.", default="two per pair", min=2),
     ] = None,
     prior: Annotated[float, option("Share of positive items.")] = 0.3,
     overlap: Annotated[
@@ -76,12 +76,12 @@ def simulate(
         float | None, option("Class prior that annotators assume.", default="the true one")
     ] = None,
     noise: Annotated[float, option("σ: judgements are multiplied by N(1, σ²) and clipped.")] = 0.0,
-    missing: Annotated[float, option("Share with only one of the two answers.")] = 0.0,
+    missing: Annotated[float, option("Share of pairs with only one of the two answers.")] = 0.0,
     preference: Annotated[float, option("Share with only the likelier item named.")] = 0.0,
-    repeated: Annotated[float, option("Share judged by a second annotator.")] = 0.0,
+    repeated: Annotated[float, option("Share of pairs judged by a second annotator.")] = 0.0,
     also: Annotated[
         list[str] | None,
-        option("KIND=SHARE: further statements, such as label=0.1; may be repeated."),
+        option("KIND=SHARE: further statements, such as label=0.1; can be repeated."),
     ] = None,
     classes: Annotated[
         str | None,
@@ -95,7 +95,7 @@ def simulate(
     as_json: opt.Json = False,
     quiet: opt.Quiet = False,
 ) -> Output:
-    """Make items, judged pairs and, for checking, the truth.
+    """Simulate items and judged pairs, with the truth to compare with.
 
     Writes items, pairs and truth.csv (id, class, posterior) to FOLDER.
 

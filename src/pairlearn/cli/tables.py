@@ -46,7 +46,7 @@ def check(
     as_json: opt.Json = False,
     quiet: Annotated[bool, option("Print nothing; see the exit code.", "--quiet")] = False,
 ) -> Output:
-    """Check judgements: contradictions, impossible answers, annotators, what they can teach.
+    """Check judgements for errors and contradictions, and show what a model can learn from them.
 
     The summary has the share of positives that the similarities imply.
 
@@ -90,8 +90,8 @@ def _text(report: CheckReport, name: str, *, notes: bool) -> Iterator[Any]:
     yield Text.assemble((name, "bold"), f": {head}")
     yield f"  {by_kind(report.statements)}"
     few = any(finding.code == "few-pairs" for finding in report.findings)
-    teaches = "hardly anything: there are too few" if few else summary.learnable
-    yield Text.assemble("  they can teach: ", (teaches, "bold"))
+    teaches = "hardly anything, as there are too few" if few else summary.learnable
+    yield Text.assemble("  a model can learn: ", (teaches, "bold"))
     yield from (f"  {line}" for line in summary.prior_words())
     grid = Table.grid(padding=(0, 2))
     grid.add_column(min_width=7, no_wrap=True)
@@ -99,7 +99,7 @@ def _text(report: CheckReport, name: str, *, notes: bool) -> Iterator[Any]:
     shown = [finding for finding in report.findings if notes or finding.severity != "note"]
     for finding in shown:
         code, place = (finding.code, "bold"), (where(finding, finding.message), "dim")
-        text = Text.assemble(code, f" {finding.message}", place)
+        text = Text.assemble(code, f": {finding.message}", place)
         grid.add_row(Text(finding.severity, _COLOURS[finding.severity]), text)
     if shown:
         yield ""
@@ -107,7 +107,7 @@ def _text(report: CheckReport, name: str, *, notes: bool) -> Iterator[Any]:
     errors, warnings = len(report.of("error")), len(report.of("warning"))
     verdict, colour = "fine", "green"
     if errors or warnings:
-        verdict = "not usable as it is" if errors else "look at the warnings"
+        verdict = "not usable as it is" if errors else "usable, but read the warnings"
         colour = _COLOURS["error" if errors else "warning"]
     hidden = len(report.findings) - len(shown)
     more = f" ({counted(hidden, 'note')}: --notes)" if hidden else ""
@@ -135,8 +135,8 @@ def where(finding: Finding, text: str) -> str:
 
 
 LOST = (
-    "a smaller --share loses fewer; `pairlearn fit` measures on some of the pairs (--holdout) and "
-    "then learns from all"
+    "a smaller --share drops fewer; `pairlearn fit` measures on some of the pairs (--holdout) and "
+    "then trains on all of them"
 )
 
 
@@ -183,7 +183,7 @@ def split(
     if not all(mask.any() for mask in masks):
         raise ValueError(
             f"{pairs}: its items recur too often to be split: give all pairs to "
-            "`pairlearn fit`, which holds out as many pairs as it can, or give another --share"
+            "`pairlearn fit`, which holds out as many pairs as it can, or choose another --share"
         )
     parts = {"training": (training, masks[0]), "held_out": (held_out, masks[1])}
     data: dict[str, Any] = {"pairs": len(table)}
@@ -194,21 +194,21 @@ def split(
         data[name] = {"path": str(path), "pairs": int(mask.sum()), "items": items}
         text.append("{path}: {pairs:,} rows about {items:,} items".format(**data[name]))
     lost = data["left_out"] = len(table) - int(sum(mask.sum() for mask in masks))
-    text.append(f"{lost:,} of {len(table):,} rows have items in both parts and are left out")
+    text.append(f"{lost:,} of {len(table):,} rows have items in both parts and were dropped")
     return Output(data, text + [LOST] * bool(lost))
 
 
 @app.command(cls=Command)
 def plan(
     *,
-    within: Annotated[float, option("Wanted half width of the interval.")],
-    accuracy: Annotated[float, option("Accuracy of the classifier, as a guess.")],
+    within: Annotated[float, option("Half width of the interval that you want.")],
+    accuracy: Annotated[float, option("Your guess of the classifier's accuracy.")],
     prior: Annotated[float | None, option("Share of positives.", default="that of --pilot")] = None,
     strength: Annotated[
         float | None,
         option(
-            "Strength of the annotator: 3 is right about 93%, 4 about 98%, 5 about 99.4% of "
-            "balanced items.",
+            "Strength of the annotator: 3 is right on about 93% of balanced items, 4 on 98% and "
+            "5 on 99.4%.",
             default="that of --pilot, or 5",
         ),
     ] = None,
@@ -219,7 +219,7 @@ def plan(
         Literal["symmetric", "misses", "alarms"], option("Where the classifier errs.")
     ] = "symmetric",
     pilot: Annotated[
-        Path | None, option("Pairs judged already: prior and strength are estimated from them.")
+        Path | None, option("Pairs already judged, to estimate prior and strength from.")
     ] = None,
     confidence: opt.Confidence = 0.95,
     similarity_scale: opt.SimilarityScale = None,
@@ -254,14 +254,14 @@ def plan(
         given = {} if strength is None else {"strength": strength}
         several: Any = {"classes": classes, "accuracy": accuracy, **given}
         plan = planning.plan_classes(within, **several, confidence=confidence, seed=seed)
-        return _planned(plan, f"{classes} equally frequent classes, each asked about alike", [])
+        return _planned(plan, f"{classes} equally frequent classes, asked about equally often", [])
     if pilot is not None:
         if prior is None:
             summary = check(table).summary
             if summary.prior is None:
                 raise ValueError(f"{pilot}: too few similarities for the prior: pass --prior")
             prior = min(max(summary.prior.value, 0.02), 0.98)
-            warnings = [f"{text} (see `check`)" for text in summary.prior_caveats]
+            warnings = [f"the prior may be off: {text}" for text in summary.prior_caveats]
         if strength is None:
             strength = planning.annotator_strength(TableView.of(table).labels, prior)
     if prior is None:
@@ -276,17 +276,17 @@ def _planned(plan: PairPlan, assumed: str, warnings: list[str]) -> Output:
     """A plan in words; `assumed` is what it holds for besides accuracy and strength."""
     known = plan.assumptions
     pairs = (
-        f"{plan.pairs:,} pairs for an accuracy within ±{plan.half_width:g} if the annotators "
+        f"{plan.pairs:,} pairs measure the accuracy within ±{plan.half_width:g} if the annotators "
         "knew everything that the model uses"
     )
     if plan.pairs_independent is not None:
         pairs += f", {plan.pairs_independent:,} if their mistakes are unrelated to the model's"
     text = [
         pairs,
-        f"{plan.labels:,} labelled items, drawn at random, whatever the annotators knew",
-        f"assumed: accuracy {known['accuracy']:g}, {assumed}, annotator of "
-        f"strength {known['strength']:.3g} (right about {known['annotator_accuracy']:.1%}), "
+        f"{plan.labels:,} labelled items, drawn at random, do so whatever the annotators knew",
+        f"assumptions: accuracy {known['accuracy']:g}, {assumed}, annotator of "
+        f"strength {known['strength']:.3g} (right on {known['annotator_accuracy']:.1%}), "
         "independent pairs with both judgements",
-        "for measuring only: keep these pairs out of training",
+        "These pairs are for measuring only: keep them out of training.",
     ]
     return Output(plan.to_dict(), text, str(plan.pairs), warnings)

@@ -173,8 +173,8 @@ class Targets:
         start = self.dissimilar()
         if not (start.any() or labelled):
             raise ValueError(
-                "no pair is judged to differ in class: there is nothing to tell the classes apart "
-                "by"
+                "no pair is judged to differ in class, so nothing tells the classes apart: add "
+                "pairs that differ"
             )
         return start
 
@@ -196,9 +196,9 @@ class Targets:
         gap = 2 * prior - 1
         if abs(gap) < 1e-3:
             raise ValueError(
-                f"the class prior is {prior:.3f}: between equally large classes similarities "
-                "alone hold no direction to start from. Add some differences, preferences or "
-                "labelled instances"
+                f"the class prior is {prior:.3f}: with equally large classes, similarities alone "
+                "do not tell the classes apart. Add some differences, preferences or labelled "
+                "instances"
             )
         return np.clip((self.rows.u - (1 - prior)) / gap, 0, 1)
 
@@ -268,8 +268,8 @@ class _Fitter:
         w = np.concatenate([weights[kept], self.known_weight])
         if len(np.unique(y)) < 2:
             raise ValueError(
-                f"the judgements of {len(rows)} items leave all classes but {y[0]} without any "
-                "weight: give more pairs, pairs that differ in class, or a prior inside (0, 1)"
+                f"the judgements of {len(rows)} items give weight to class {y[0]} only: add pairs, "
+                "in particular pairs that differ in class, or give a prior inside (0, 1)"
             )
         # Items have mean weight 1, so that a classifier's penalty has its usual strength.
         w *= (len(np.unique(np.concatenate(places))) + self.count) / w.sum()

@@ -109,7 +109,7 @@ def read_folder(path: str | Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
             raise ModelFolderError(f"{path}: there is no such folder")
     if not (folder / CONFIG).is_file():
         raise ModelFolderError(
-            f"{path}: holds no model, for it has no {CONFIG}; `pairlearn fit` writes such folders"
+            f"{path}: holds no model: it has no {CONFIG}; `pairlearn fit` writes such folders"
         )
     manifest = _read_manifest(folder / CONFIG)
     return _read_tensors(folder / TENSORS, manifest.digest), manifest.config
@@ -131,8 +131,8 @@ def _read_manifest(file: Path) -> Manifest:
         converted = msgspec.convert(manifest, Manifest)
         if _checksum(manifest) != converted.checksum:
             raise ModelFolderError(
-                "the checksum does not fit: the file was damaged or changed after it was written. "
-                "Take it from a backup, or fit again"
+                "the checksum does not match: the file was damaged or changed after it was "
+                "written. Take it from a backup, or fit again"
             )
     except (ValueError, RecursionError) as error:
         raise ModelFolderError(f"{file}: {str(error)[:300]}") from None

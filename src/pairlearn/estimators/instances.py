@@ -342,15 +342,15 @@ def check_labelled(new: Mask) -> None:
     if new.all():
         return
     seen = (
-        f"fit has learnt from {int((~new).sum()):,} of the {len(new):,} labelled items, and is "
-        "right about those more often than about others"
+        f"fit was trained on {int((~new).sum()):,} of the {len(new):,} labelled items, and is "
+        "right more often on those than on new ones"
     )
     if new.sum() < 2:
         raise ValueError(
-            f"{seen}: give the classes of two or more items that were drawn at random from those "
-            "that fit has not seen"
+            f"{seen}: give the classes of two or more items drawn at random from those that fit "
+            "has not seen"
         )
-    warnings.warn(f"{seen}: they are left out", SeenItemsWarning, stacklevel=4)
+    warnings.warn(f"{seen}: those are left out", SeenItemsWarning, stacklevel=4)
 
 
 def doubt_of_seen(new: Mask) -> str | None:
@@ -360,7 +360,7 @@ def doubt_of_seen(new: Mask) -> str | None:
     seen = f"the model was trained on items of {(~new).sum():,} of the {len(new):,} pairs"
     if new.sum() < 2:
         return (
-            f"{NO_ACCURACY}: {seen}, and does better on those than on others. Split by items "
+            f"{NO_ACCURACY}: {seen}, and does better on those than on new ones. Split by items "
             "before training: `pairlearn split`, hold_out_items, or cv=ItemKFold()"
         )
-    return f"{seen}, and does better on those: measured on the other {new.sum():,}"
+    return f"{seen}, and does better on those: only the other {new.sum():,} are measured"

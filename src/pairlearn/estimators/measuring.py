@@ -41,18 +41,18 @@ if TYPE_CHECKING:
 
 
 TOO_FEW = (
-    "there are too few pairs, or their items recur too often, to hold some out: judge pairs of "
-    "other items, and give them to `pairlearn evaluate`"
+    "there are too few pairs to hold some out, or their items recur too often: judge pairs of "
+    "other items, and pass them to `pairlearn evaluate`"
 )
 NOTHING_SOFT = (
-    "an accuracy needs pairs with a similarity or a difference, and there are none: have some "
-    "judged in that way, and give them to `pairlearn evaluate`"
+    "an accuracy needs pairs with a similarity or a difference, and there are none: collect some, "
+    "and pass them to `pairlearn evaluate`"
 )
 REMEMBERED = (
-    "the model has learnt from these pairs: measured on those of items that fit held out, "
-    "{count:,} rows, by the first model, which was fitted without them"
+    "the model was trained on these pairs: the figures are for the {count:,} rows whose items fit "
+    "held out, and for the first model, which was fitted without them"
 )
-UNKNOWN = "the model has learnt nothing about {names}: these answers are taken as they are"
+UNKNOWN = "training had no answers of {names}: their answers are taken as they are"
 
 
 class FitCheckpoints:
@@ -230,9 +230,9 @@ class HeldPairs:
             held = np.all(places[table.ends] >= 0, axis=1)
             if held.sum() < 2:
                 raise ValueError(
-                    f"{files[1]} measures no accuracy: the model was trained on items of "
+                    f"{files[1]} cannot measure an accuracy: the model was trained on items of "
                     f"{int((~new).sum()):,} of its {len(new):,} pairs, and does better on those "
-                    "than on others. Split by items before training, with `pairlearn split`"
+                    "than on new ones. Split by items before training, with `pairlearn split`"
                 )
             seen = REMEMBERED.format(count=int(held.sum()))
         table = table[held if remembered else new]
@@ -245,8 +245,8 @@ class HeldPairs:
         judged = table[table.soft]
         if len(judged) < 2:
             raise TableError(
-                f"{files[1]} has {len(judged)} rows with a similarity or a difference: an accuracy "
-                "is read from these alone, also beside labelled items; add 100 or more"
+                f"{files[1]} has {len(judged)} rows with a similarity or a difference, and only "
+                "these give an accuracy, even with labelled items: add 100 or more"
             )
         scored = classifier.score_pairs(judged, log_odds_of)
         # Preferences tell the model which class is which, and no accuracy is read from them.
@@ -279,7 +279,7 @@ class HeldPairs:
         if prior is None and meant is not None and not implied.low <= meant <= implied.high:
             doubts.append(
                 f"the model is meant for a share of positives of {float(meant):g}, but these pairs "
-                f"imply {implied}: the accuracy where it is used will differ"
+                f"imply {implied}: its accuracy in use will differ"
             )
         doubts += [finding.message for finding in findings(judged)]
         names = set() if judged.annotator is None else {*judged.annotator.tolist()}

@@ -223,7 +223,7 @@ def _fitted(model: Model, tensors: dict[str, Tensor], module: nn.Module | None) 
         if name.startswith("network.")
     }
     for name in tensors:
-        raise ValueError(f"tensor {name!r:.80} belongs to nothing")
+        raise ValueError(f"tensor {name!r:.80} belongs to no part of the model")
     columns = known.columns and tuple(
         encoder.ItemColumn(**_fields(one) | {"words": (*one.words,), "weights": (*one.weights,)})
         for one in known.columns
@@ -339,7 +339,7 @@ def _kind_of(tensor: Tensor | None) -> str:
 
 def _array(tensors: dict[str, Tensor], name: str) -> Any:
     if name not in tensors or tensors[name].dtype is torch.bfloat16:
-        raise ValueError(f"the tensor {name!r} is missing or of a type that numpy has not")
+        raise ValueError(f"the tensor {name!r} is missing, or of a type that numpy lacks")
     return tensors.pop(name).numpy()
 
 

@@ -91,8 +91,8 @@ def export_onnx(fitted: Fitted, path: str | Path) -> float:
 def _check_exportable(fitted: Fitted) -> None:
     if fitted.module is None:
         raise TypeError(
-            f"the model is a scikit-learn {type(fitted.estimator).__name__}, which skl2onnx "
-            "exports; networks are exported here"
+            f"the model is a scikit-learn {type(fitted.estimator).__name__}: export it with "
+            "skl2onnx; this method exports networks"
         )
     if fitted.encoder is not None and not fitted.encoder.reads("image"):
         raise ValueError(

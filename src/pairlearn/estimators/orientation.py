@@ -60,11 +60,11 @@ UNEVEN = 0.6
 #: Least distance from chance that is believed, in standard errors: by chance, one in fifteen.
 BELIEVED = 1.5
 AGAINST_MODEL = (
-    "the known classes contradict the model: comparing a known positive with a known negative "
-    "item, it takes the negative one for the more positive in {share:.0%} of the cases. Either "
-    "the positive class (positive=, or --positive) is the other one, or the model was fitted to "
-    "differences with left and right exchanged: these are above 0 where the right item is the "
-    "more positive one"
+    "the known classes contradict the model: in {share:.0%} of the comparisons of a known positive "
+    "with a known negative item, it takes the negative one for the more positive. Either the "
+    "positive class (positive=, or --positive) is the other one, or the model was fitted to "
+    "differences with left and right exchanged: a difference above 0 says that the right item is "
+    "the more positive"
 )
 
 
@@ -129,13 +129,13 @@ def orient_classes(settings: PairClassifier, rows: Judgements) -> tuple[Need, Pr
     priors = stated_priors(settings.prior, names)
     if priors is None and need == "prior" and not affine:
         raise ValueError(
-            "some classes have differences alone, which do not show how frequent they are: state "
+            "some classes have differences only, which do not show how frequent they are: state "
             "the priors (prior={name: share}), or give some similarities or labelled instances"
         )
     if isinstance(settings.risk, ClassRisk):
         priors = settings.risk.priors
     elif isinstance(settings.risk, Risk) and (affine or settings.risk.kinds):
-        raise ValueError(f"risk {str(settings.risk)!r} is of two classes: use a ClassRisk")
+        raise ValueError(f"risk {str(settings.risk)!r} is for two classes: use a ClassRisk")
     elif priors is None and affine:
         members, similar = rows.members(), rows.has("similarity")
         asked = (members & (similar & (members.sum(1) == 1))[:, None]) * rows.inverse_q[:, None]
@@ -145,7 +145,7 @@ def orient_classes(settings: PairClassifier, rows: Judgements) -> tuple[Need, Pr
     if priors is not None and len(priors) != len(names):
         raise ValueError(f"there are {len(names)} classes, and {len(priors)} priors")
     if risk_of(settings, priors).kinds:
-        raise ValueError(f"risk {str(settings.risk)!r} is of two classes: use risk='likelihood'")
+        raise ValueError(f"risk {str(settings.risk)!r} is for two classes: use risk='likelihood'")
     return need, priors
 
 
@@ -174,8 +174,8 @@ class ClassesWarning(UserWarning):
         self.alike = alike
         groups = "; ".join(", ".join(group) for group in alike)
         super().__init__(
-            f"no statement tells these classes apart: {groups}. Their probabilities mean nothing "
-            "by themselves; ask about them, or label some items of each"
+            f"no statement tells these classes apart: {groups}. Their separate probabilities mean "
+            "nothing; ask about each of them, or label some items of each"
         )
 
 
@@ -210,13 +210,13 @@ def check_stated(need: Need, rows: Judgements, prior: float | None, larger: Any)
     kinds = " and ".join(str(kind(name)) for name in rows.kinds())
     if need == "majority" and larger is None:
         raise ValueError(
-            f"labels have {kinds} alone, which are the same with the two classes exchanged: "
+            f"labels have {kinds} only, which are the same with the two classes exchanged: "
             "state the larger class (majority=, or --majority), or give some differences, "
             "preferences or labelled instances"
         )
     if need == "prior" and prior is None:
         raise ValueError(
-            f"labels have {kinds} alone, which do not show how frequent the classes are: state "
+            f"labels have {kinds} only, which do not show how frequent the classes are: state "
             "the share of the positive class (prior=, or --prior), or give some similarities or "
             "labelled instances"
         )
@@ -274,9 +274,9 @@ def likelier_majority(features: Any, rows: Judgements, seed: int, risk: Any) -> 
     """The larger class as far as the statements show it; ValueError if they do not."""
     if required_parameter(rows, prior_known=False) == "majority":
         raise ValueError(
-            f"risk {str(risk)!r} needs the class prior, and similarities alone give it up to an "
-            "exchange of the classes: state the larger class (majority=, or --majority) or the "
-            "prior (prior=, or --prior)"
+            f"risk {str(risk)!r} needs the class prior, which similarities alone give only up "
+            "to an exchange of the classes: state the larger class (majority=, or --majority) or "
+            "the prior (prior=, or --prior)"
         )
     return "positive" if _separation(features, rows, seed)[1] > 0 else "negative"
 

@@ -78,8 +78,8 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             z = self.log_odds(features)
         for row in first_rows(~np.isfinite(z).reshape(len(z), -1).all(1)):
             raise TableError(
-                f"{place(row)} gets log-odds of {z[row]}: its features are far outside of those in "
-                "training"
+                f"{place(row)} gets log-odds of {z[row]}: its features are far outside the range "
+                "of the training"
             )
         return z
 
@@ -259,9 +259,9 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         ids = not items and not is_frame(x) and np.ndim(x) == 1
         if ids and self.preprocessor is None:
             raise ValueError(
-                f"X has shape {np.shape(x)}. If these are ids, the classifier has no preprocessor "
-                "to find their features with, and none is saved with it: give it to load or "
-                "set_params, preprocessor=items, or pass the items. Reshape your data by "
+                f"X has shape {np.shape(x)}. If these are ids, the classifier needs a preprocessor "
+                "to find their features, which is not saved with it: pass preprocessor=items to "
+                "load or set_params, or pass the items. Reshape your data with "
                 "X.reshape(1, -1) if it is one instance"
             )
         if not (items or ids) and len(self.instance_shape_) == 1:
@@ -343,8 +343,8 @@ class PairPredictor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         annotators = self.fitted_.annotators
         if annotators.people and not any(person.informative for person in annotators.people):
             raise ValueError(
-                "no answer is left to measure with: all annotators give one answer to everything, "
-                "or guess. Ask others"
+                "no answer is left to measure with: every annotator gives the same answer to every "
+                "pair, or guesses. Ask other annotators"
             )
         rows, noise = annotators.correct(judged)
         return Corrected(rows, np.full(len(rows), np.nan) if judged.hard().mean() > 0.5 else noise)

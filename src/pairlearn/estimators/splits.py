@@ -242,7 +242,7 @@ class ItemKFold(BaseCrossValidator):  # type: ignore[misc]
             if not len(train) or not len(test):
                 raise ValueError(
                     f"fold {fold} has {len(train)} pairs to train on and {len(test)} to test with: "
-                    "the items recur too often, or the pairs are too few; give fewer splits"
+                    "the items recur too often, or there are too few pairs; use fewer splits"
                 )
             yield train, test
 

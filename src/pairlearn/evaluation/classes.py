@@ -34,9 +34,9 @@ from pairlearn.judgements import Judgements
 from pairlearn.labels import PairLabels
 from pairlearn.prior import class_priors
 
-INFORMED = "It holds if the annotators knew everything that the model uses, and are calibrated."
+INFORMED = "This assumes calibrated annotators who knew everything that the model uses."
 AGREEMENT = (
-    "This is not the accuracy: pairs show whether the model puts the same items together, and not "
+    "This is not the accuracy: such pairs show whether the model groups the items correctly, not "
     "whether it names them correctly. Give statements about each class, or labels."
 )
 
@@ -76,13 +76,13 @@ class ClassAccuracy(Estimate):
 
     def sentence(self) -> str:
         """The result and its condition, in words for a general reader."""
-        span = f"({self.low:.3f} to {self.high:.3f}, {self.confidence:.0%} confidence)"
+        span, level = f"{self.low:.1%} to {self.high:.1%}", f"{self.confidence:.0%} interval"
         if self.method == "agreement":
             return (
-                f"The model and the annotators agree on {self.value:.3f} of pairs {span} whether "
-                f"both items are of one class. {AGREEMENT}"
+                f"The model and the annotators agree on {span} of pairs ({level}, estimate "
+                f"{self.value:.1%}) about whether both items are of one class. {AGREEMENT}"
             )
-        text = f"The model is right for {self.value:.3f} of new items {span}"
+        text = f"The model is right on {span} of new items ({level}, estimate {self.value:.1%})"
         if self.right is None:
             return f"{text}. {INFORMED}"
         return f"{text}: {self.right} of {self.n} labelled items are right. {CONDITION_OF_LABELS}"
@@ -162,7 +162,7 @@ def measure_decisions(
         if rest.sum() < 2:
             raise ValueError(
                 "an accuracy takes statements with a similarity and a difference about one class "
-                "each, or similarities about all classes: judge some in that way"
+                "each, or similarities about all classes: collect some of these"
             )
         asked = judgements[rest]
         right = np.where((p.argmax(1) == p_prime.argmax(1))[rest], asked.u, 1 - asked.u)

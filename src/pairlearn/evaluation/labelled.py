@@ -33,8 +33,8 @@ from pairlearn.evaluation.readings import independent_probability
 
 Influence = Callable[[Floats, Floats], Floats]
 CONDITION_OF_LABELS = (
-    "It holds whatever the answers are worth, if the labelled items are a random sample that the "
-    "model did not learn from."
+    "This holds however reliable the answers are, if the labelled items are a random sample that "
+    "the model was not trained on."
 )
 #: Share of either decision in the labels at least, so that slopes exist where one is absent.
 LEAST_SHARE = 1e-9
@@ -260,9 +260,9 @@ SUPPORT: dict[str, str] = {
     "informed": "the labels agree with annotators who knew everything that the model uses",
     "independent": "the labels agree with annotators whose mistakes are unrelated to the model's",
     "both": "the labels agree with both readings of the answers",
-    "between": "the labels lie between the two readings of the answers",
-    "below": "the answers promise more than the labels show",
-    "above": "the labels show more than the answers promise, as with noisy answers",
+    "between": "the labels put the accuracy between the two readings of the answers",
+    "below": "the labels put the accuracy below both readings of the answers",
+    "above": "the labels put the accuracy above both readings, as happens with noisy answers",
 }
 
 
@@ -342,10 +342,10 @@ def chosen_items(pairs: JudgedPairs, labelled: LabelledItems) -> str | None:
     if labelled.alone or (abs(found - mean) <= CLEAR * error).all():
         return None
     return (
-        "the labelled items are no random sample of items like those of the pairs: on average, the "
-        f"model finds them {found[0]:.2f} positive and is {found[1]:.2f} sure of its decision, of "
-        f"items of the pairs {mean[0]:.2f} and {mean[1]:.2f}. Label items drawn at random, or give "
-        "weights, 1 over the chance of being chosen"
+        "the labelled items are not a random sample of items like those in the pairs: the model's "
+        f"mean probability of positive is {found[0]:.2f} for them and {mean[0]:.2f} in the pairs, "
+        f"and that of its decisions {found[1]:.2f} and {mean[1]:.2f}. Label items drawn at random, "
+        "or give weights: 1 over the chance of being chosen"
     )
 
 

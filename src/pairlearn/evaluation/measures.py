@@ -50,20 +50,20 @@ SURE = 1e-6
 EITHER_WAY = (
     "the judgements do not tell which class is which: there are too few, or the decisions have "
     "little to do with the classes. Intervals contain both answers; more pairs, drawn at random, "
-    "may decide"
+    "may settle this"
 )
 #: What the bracket of both readings needs: calibrated annotators.
 CONDITION = (
-    "It assumes that the annotators' probabilities are right on average, given what they know."
+    "This assumes that the annotators' probabilities are right on average, given what they know."
 )
 THRESHOLDS = {
-    None: "Positive is the better decision above a probability of {:.2f} if the annotators knew "
-    "everything that the model uses, and above {:.2f} if their mistakes are unrelated to the "
-    "model's; labelled items show which.",
-    "informed": "Positive is the better decision above a probability of {:.2f}, by the labelled "
-    "items; above {:.2f} if the annotators' mistakes were unrelated to the model's.",
-    "independent": "Positive is the better decision above a probability of {1:.2f}, by the "
-    "labelled items; above {0:.2f} if the annotators knew everything that the model uses.",
+    None: "The best threshold on the probability is {:.2f} if the annotators knew everything that "
+    "the model uses, and {:.2f} if their mistakes are unrelated to the model's; labelled items "
+    "show which.",
+    "informed": "The best threshold on the probability is {:.2f} by the labelled items; it would "
+    "be {:.2f} if the annotators' mistakes were unrelated to the model's.",
+    "independent": "The best threshold on the probability is {1:.2f} by the labelled items; it "
+    "would be {0:.2f} if the annotators knew everything that the model uses.",
 }
 
 
@@ -102,22 +102,22 @@ class AccuracyEstimate(Bracket):
 
     def sentence(self) -> str:
         """The result and its condition, in words for a general reader."""
-        level = f"{self.confidence:.0%} confidence"
-        span = f"{self.low:.3f} to {self.high:.3f}"
+        span = f"The model is right on {self.low:.1%} to {self.high:.1%} of new items"
+        level = f"{self.confidence:.0%} interval"
         if self.labelled is not None:
             return (
-                f"The model is right for {self.value:.3f} of new items ({span}, {level}): "
-                f"{self.labelled.sentence()}. {CONDITION_OF_LABELS}"
+                f"{span} ({level}, estimate {self.value:.1%}): {self.labelled.sentence()}. "
+                f"{CONDITION_OF_LABELS}"
             )
         other = self.independent
-        unrelated, unknown = f"{other.value:.3f}", ""
+        unrelated, unknown = f"{other.value:.1%}", ""
         if math.isnan(other.value):
-            unrelated = f"up to {other.high:.3f}"
-            unknown = " (these answers do not show how much they knew)"
+            unrelated = f"up to {other.high:.1%}"
+            unknown = " (the answers do not show how much they knew)"
         return (
-            f"The model is right for {span} of new items ({level}): {self.informed.value:.3f} if "
-            f"the annotators knew everything that the model uses, {unrelated} if their mistakes "
-            f"are unrelated to the model's{unknown}. {CONDITION}"
+            f"{span} ({level}): {self.informed.value:.1%} if the annotators knew everything that "
+            f"the model uses, {unrelated} if their mistakes are unrelated to the model's{unknown}. "
+            f"{CONDITION}"
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -327,10 +327,10 @@ class Evaluation:
         if rare:
             found, right, area = (getattr(self, name) for name in LEADING)
             text.append(
-                f"Positives are rare ({self.prior.value:.3f} of the items). The model finds "
-                f"{found.low:.3f} to {found.high:.3f} of them, {right.low:.3f} to {right.high:.3f} "
-                f"of those that it calls positive are right, and its ROC AUC is {area.low:.3f} to "
-                f"{area.high:.3f}."
+                f"Positives are rare ({self.prior.value:.1%} of the items). The model finds "
+                f"{found.low:.1%} to {found.high:.1%} of them, and {right.low:.1%} to "
+                f"{right.high:.1%} of the items that it calls positive are positive. Its ROC AUC "
+                f"is {area.low:.3f} to {area.high:.3f}."
             )
         if (rare or self.expected_cost is not None) and not math.isnan(self.thresholds[1]):
             text.append(THRESHOLDS[self.fits].format(*self.thresholds))
@@ -399,7 +399,7 @@ def evaluate(
     false negative       0.039 (0.000 to 0.047)
     true negative        0.711 (0.679 to 0.778)
     expected cost        0.225 (0.000 to 0.265)
-    Positive is the better decision above a probability of 0.17 if the annotators knew everything...
+    The best threshold on the probability is 0.17 if the annotators knew everything that the...
     """
     if math.isnan(threshold):
         raise ValueError("threshold is NaN: give a finite number, 0 for outputs that are log-odds")
@@ -527,13 +527,13 @@ def unclear_decisions(pairs: JudgedPairs, solutions: Sequence[Decisions]) -> str
     if abs(gap) <= pairs.quantile * math.sqrt(float(pairs.dependence.variance(influence))):
         return (
             f"true and false positive rates differ by only {gap:.3f}, which can be chance: "
-            "the decisions may be unrelated to the classes. More pairs may decide"
+            "the decisions may be unrelated to the classes. More pairs may settle this"
         )
     if gap < 0:
         return (
-            "the judgements contradict the decisions: an item called positive is more often a "
-            "negative one. Either left and right are exchanged in these judgements, or the classes "
-            "in the decisions"
+            "the judgements contradict the decisions: items called positive are more often "
+            "negative. Either left and right are exchanged in these judgements, or the classes are "
+            "exchanged in the decisions"
         )
     return None
 
@@ -545,19 +545,19 @@ def _warnings(
     effective = pairs.effective_ends / 2
     if effective < FEW_PAIRS:
         warnings.append(
-            f"the pairs are worth {effective:.0f} independent ones: "
-            f"intervals of fewer than {FEW_PAIRS} are rough"
+            f"the pairs are worth only {effective:.0f} independent ones, and intervals from "
+            f"fewer than {FEW_PAIRS} are rough"
         )
     unclear = unclear_decisions(pairs, solutions)
     if unclear == EITHER_WAY:
-        unclear += "; prior= would decide"
+        unclear += "; so would a known prior (prior=)"
     warnings += filter(None, [dependent_ends(pairs), unclear])
     if pairs.prior is not None and pairs.has_similarity.any() and pairs.has_difference.any():
         (implied,) = fit_decisions(replace(pairs, prior=None))[0].estimates([MEASURES["prior"]])
         if not implied.low <= pairs.prior <= implied.high:
             warnings.append(
                 f"the stated prior is {pairs.prior:g} and the judgements imply {implied}: the "
-                "annotator judges by another population, or is miscalibrated"
+                "annotator has another population in mind, or is miscalibrated"
             )
     return warnings
 

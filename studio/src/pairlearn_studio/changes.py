@@ -105,8 +105,8 @@ class Changes(Queries):
         for stored in self.find_answers(by_key, annotator, pair, answer.key):
             if not stored.same_judgement(answer) or stored.level != answer.level:
                 raise StoreError(
-                    f"key {answer.key!r} came before with another answer to pair {pair}: give "
-                    "every answer a key of its own"
+                    f"key {answer.key!r} was used before for another answer to pair {pair}: give "
+                    "every answer its own key"
                 )
             return Receipt(stored.id, stored.revision)
         query = (

@@ -42,7 +42,7 @@ def init(
         option("Kind of the items, if a folder has several."),
     ] = None,
     overlap: Annotated[
-        float, option("Annotators of each pair; 1.2 is two for every fifth.", min=1, max=1000)
+        float, option("Annotators per pair; 1.2 gives every fifth pair two.", min=1, max=1000)
     ] = 1,
     title: Annotated[str, option("Title of the pages.", default="the names of the classes")] = "",
     positive: Annotated[str, option("Name of the positive class.", default="positive")] = "",
@@ -69,7 +69,7 @@ def init(
     class_: Annotated[
         list[str] | None,
         option(
-            "A class, as NAME or NAME=DEFINITION; three or more, each with an option of its own.",
+            "A class, as NAME or NAME=DEFINITION; repeat it for each of three or more classes.",
             "--class",
         ),
     ] = None,
@@ -140,7 +140,7 @@ def init(
         f"the questions are in {made.path}",
         f"  supervisor  {data['supervisor']}",
         *(f"  {name}  {link}" for name, link in links.items()),
-        "keep these links, they are shown once; `pairlearn annotate serve` opens the app",
+        "keep these links: they are shown only once; `pairlearn annotate serve` opens the app",
         data["fit"],
     ]
     warnings: list[str] = []
@@ -169,7 +169,7 @@ def link(
     ] = None,
     quota: Annotated[
         int | None,
-        option("Highest number of pairs for each of these annotators.", default="no limit", min=1),
+        option("Maximum number of pairs for each of these annotators.", default="no limit", min=1),
     ] = None,
     address: Annotated[str | None, option("URL of the app.", default="where it is served")] = None,
     as_json: Json = False,
@@ -412,11 +412,11 @@ def _outlook(outlook: dict[str, Any], current: bool) -> str:
     """The stored forecast as a line."""
     if "needs" in outlook:
         return f"forecast: {outlook['needs']}"
-    value, low, high = outlook["now"]
+    (value, low, high), gain = outlook["now"], 100 * outlook["gain"]
     return (
-        f"forecast{'' if current else ' (of an earlier state)'}: accuracy {value:.2f} "
-        f"({low:.2f} to {high:.2f}) with {outlook['pairs']} pairs; the next 50 add "
-        f"{100 * outlook['gain']:+.1f} points. {outlook['sentence']}"
+        f"forecast{'' if current else ' (of an earlier state)'}: accuracy {value:.1%} "
+        f"({low:.1%} to {high:.1%}) with {outlook['pairs']} pairs; the next 50 are expected to add "
+        f"{f'{gain:.1f} points' if gain >= 0.05 else 'nothing'}. {outlook['sentence']}"
     )
 
 

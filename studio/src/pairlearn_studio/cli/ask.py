@@ -51,26 +51,26 @@ def ask(
         int, option("Replies to each question, if answers are read from samples.", min=1, max=100)
     ] = 5,
     answer_tokens: Annotated[
-        int, option("Most tokens of a reply that is not one word, thinking included.", min=1)
+        int, option("Maximum tokens of a reply longer than one word, reasoning included.", min=1)
     ] = 2000,
     timeout: Annotated[float, option("Seconds for one request.")] = 60.0,
-    retries: Annotated[int, option("How often a failed request is sent again.", min=0, max=20)] = 4,
+    retries: Annotated[int, option("How often a failed request is repeated.", min=0, max=20)] = 4,
     plain_http: Annotated[
         bool, option("Allow http:// beyond this machine.", "--plain-http")
     ] = False,
     name: Annotated[str | None, option("Name of the annotator.", default="the model's")] = None,
-    pairs: Annotated[int | None, option("Pairs to judge in this run, at most.", min=1)] = None,
+    pairs: Annotated[int | None, option("Maximum number of pairs in this run.", min=1)] = None,
     max_requests: Annotated[
-        int | None, option("Requests in this run, at most, without those sent again.", min=0)
+        int | None, option("Maximum number of requests in this run, without repeats.", min=0)
     ] = None,
     max_cost: Annotated[
-        float | None, option("Cost of this run, at most; needs prices.", min=0)
+        float | None, option("Maximum cost of this run; needs prices.", min=0)
     ] = None,
     price_in: Annotated[float, option("Price of a million prompt tokens.", min=0)] = 0.0,
     price_out: Annotated[float, option("Price of a million answer tokens.", min=0)] = 0.0,
     concurrent: Annotated[
         int | None,
-        option("Requests at a time.", default="4, and 1 for a function", min=1, max=256),
+        option("Requests at the same time.", default="4, and 1 for a function", min=1, max=256),
     ] = None,
     as_json: Json = False,
     quiet: Quiet = False,

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 app = new_app()
 ProjectFolder = Annotated[Path, argument("The project's folder.")]
 OLD_LINKS = (
-    "the links are those of the backup: one that was renewed or ended since opens again; "
+    "the links are those of the backup: a link that was renewed or ended since then works again; "
     "`pairlearn annotate link --renew` or `retire` ends it"
 )
 
@@ -44,8 +44,8 @@ def export(
     out: Annotated[
         Path,
         argument(
-            "Table of pairs to write: .csv or .parquet; or .jsonl, every answer with its note, "
-            "seconds and time, also “can't say”."
+            "Table of pairs to write: .csv or .parquet; or .jsonl: every answer, “can't say” "
+            "included, with its note, seconds and time."
         ),
     ],
     *,
@@ -111,8 +111,8 @@ def _without(answers: list[StoredAnswer], names: str) -> list[StoredAnswer]:
 
 def _export_summary(data: dict[str, Any]) -> str:
     line = (
-        "{file}: {rows:,} rows; left out {cant_say:,} can't say; {infeasible:,} rows are "
-        "infeasible; {answers} answers"
+        "{file}: {rows:,} rows, of which {infeasible:,} infeasible; {cant_say:,} “can't say” left "
+        "out; {answers} answers"
     )
     if data["mixed_in"]:
         line += "; {mixed_in:,} answers to known pairs are left out"

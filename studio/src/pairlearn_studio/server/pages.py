@@ -82,7 +82,7 @@ async def get_link(request: Request, role: str) -> Response:
     studio = studio_of(request)
     who = studio.sessions.known(role, token)
     if who is None:
-        raise HTTPException(404, "This link is not valid, or not any more: ask for a new one")
+        raise HTTPException(404, "This link is not valid, or no longer valid: ask for a new one")
     root = request.scope.get("root_path", "")
     home = target = f"{root}/annotate/{who.id}"
     if role == "supervisor":

@@ -275,12 +275,12 @@ class Sessions:
         if who is None or who.id != request.path_params.get("annotator", 0):
             reason = "this session has ended: open your link again"
             if bearer:
-                reason = "this token does not fit: take the end of the right link"
+                reason = "this token is wrong: use the last part of the right link"
             elif self.store.has_ended(token):
-                reason = "your part has ended, your answers are kept: ask for a new link"
+                reason = "your participation has ended; your answers are kept: ask for a new link"
             raise HTTPException(401, reason)
         if changes and not bearer:
             sent = [value.encode() for value in request.headers.getlist(FORM_HEADER)]
             if len(sent) != 1 or not hmac.compare_digest(sent[0], csrf_token(token).encode()):
-                raise HTTPException(403, "this page is of an earlier session: reload it")
+                raise HTTPException(403, "this page belongs to an earlier session: reload it")
         return who, token

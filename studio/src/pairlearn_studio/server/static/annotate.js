@@ -104,7 +104,7 @@ function away(wait, reason) {
   if (wait === null) return;
   const why = reason.charAt(0).toUpperCase() + reason.slice(1);
   at("away-text").textContent = busy && task
-    ? t("{why}. Your answer is kept in this browser, not stored yet; it is sent again in {wait} s.", { why, wait })
+    ? t("{why}. Your answer is not stored yet: this browser keeps it and tries again in {wait} s.", { why, wait })
     : t("{why}. Trying again in {wait} s.", { why, wait });
 }
 
@@ -242,14 +242,14 @@ function enter() {
   if (open && confirmed !== "open") {
     answers.focus(open);
     confirmed = "open";
-    say(open === answers.sliders[0] ? t("And the first question? Enter again leaves it open.")
-      : t("And the second question? Enter again leaves it open."), { tone: "ask" });
+    say(open === answers.sliders[0] ? t("The first question has no answer. Press Enter again to leave it open.")
+      : t("The second question has no answer. Press Enter again to leave it open."), { tone: "ask" });
     return;
   }
   const why = doubt();
   if (why !== null && confirmed !== "doubt") {
     confirmed = "doubt";
-    say(`${why} ${t("Enter again keeps yours.")}`, { tone: "doubt", fit: fitting() });
+    say(`${why} ${t("Press Enter again to keep yours.")}`, { tone: "doubt", fit: fitting() });
     return;
   }
   send();
@@ -304,7 +304,7 @@ async function undo() {
       say(t("There is nothing to undo."));
       return;
     }
-    move(reply, t("Taken back: answer it again."));
+    move(reply, t("Undone: answer this pair again."));
     const before = task && drafts.get(task.pair);
     if (!before) return;
     if (before.state !== null) answers.fill(before.state);
@@ -330,9 +330,9 @@ function showStart({ start }) {
   at("coach").hidden = true;
   at("work").hidden = true;
   at("start").hidden = false;
-  const asked = total ? t("Pairs to practise on come first ({total}); nothing of it is saved.", start) : "";
+  const asked = total ? t("You start with practice pairs ({total}); these answers are not saved.", start) : "";
   const again = before === null ? "" :
-    t("You had {before} of {total} right, {needed} are needed. Read this once more, and try again.", start);
+    t("You got {before} of {total} right, and {needed} are needed. Read this once more and try again.", start);
   at("start-text").textContent = again || asked;
   at("begin").textContent = position ? t("Go on") : total ? t("Practise") : t("Start");
   document.body.dataset.done = String(progress.done);
@@ -356,7 +356,7 @@ function showKnown() {
   at("next-lesson").hidden = true;
   at("coach-step").textContent = t("Practice {number} of {total}", { number: position + 1, total });
   at("coach-title").textContent = t("What would you say?");
-  at("coach-text").textContent = t("You are told what is right. Nothing is saved.");
+  at("coach-text").textContent = t("You will see the right answer. Nothing is saved.");
   showPair(pair);
   answers.focus();
   say("");
@@ -501,7 +501,7 @@ async function listOwn() {
     return row;
   }));
   const any = at("own-list").firstChild;
-  at("own-text").textContent = any ? t("The latest first. Choose one to change it.") : t("None yet.");
+  at("own-text").textContent = any ? t("Latest first. Choose one to change it.") : t("None yet.");
 }
 
 async function revise(pair) {
@@ -557,10 +557,10 @@ async function open() {
   for (const kept of studio.waiting()) {
     try {
       await studio.answer(kept);
-      word = t("The answer that was waiting is saved.");
+      word = t("The waiting answer is saved now.");
     } catch (error) {
       if (!(error instanceof Refused)) throw error;
-      word = t("An answer that was waiting is not saved: {why}.", { why: error.message });
+      word = t("A waiting answer was not saved: {why}.", { why: error.message });
     }
   }
   go(await studio.task(), word);

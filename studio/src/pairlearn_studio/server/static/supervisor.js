@@ -65,7 +65,7 @@ document.addEventListener("click", ({ target }) => {
   if (renew && confirm(t("Make a new link for {name}? The old one stops working.", { name }))) {
     attempt(async () => showLink(await send("api/annotators/renew", { annotator: Number(renew) })));
   }
-  if (end && confirm(t("End the part of {name}? Their link stops working, their answers stay, their open pairs go to the others.", { name }))) {
+  if (end && confirm(t("End {name}’s participation? Their link stops working, their answers are kept, and their open pairs go to the others.", { name }))) {
     attempt(async () => {
       await send("api/annotators/end", { annotator: Number(end) });
       target.blur();

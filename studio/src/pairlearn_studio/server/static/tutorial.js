@@ -12,12 +12,12 @@ export function lessons(positive, negative) {
   return [
     {
       left: left(t("Every sign says “{positive}”. You would bet on it.", names)),
-      right: right(t("This one, too: “{positive}” beyond doubt.", names)),
+      right: right(t("This one as well: “{positive}” beyond doubt.", names)),
       title: t("Two of a kind"),
       text: t("You are sure of both, and they are the same. Press S, or the first button."),
       good: ({ similarity, difference }) => similarity >= 85 && Math.abs(difference ?? 0) <= 15,
       praise: t("Right: surely the same, and no difference between them."),
-      hint: t("Both are surely alike here: S says that in one key. Or move the first slider close to 100% and the second to the middle."),
+      hint: t("Both are surely alike here: press S. Or move the first slider close to 100% and the second to the middle."),
     },
     {
       left: left(t("No sign at all of “{positive}”. Surely “{negative}”.", names)),
@@ -32,7 +32,7 @@ export function lessons(positive, negative) {
       left: left(t("You really cannot tell. It might as well be a coin toss.")),
       right: right(t("Probably “{positive}”: nine times out of ten.", names)),
       title: t("When you are not sure"),
-      text: t("Against a coin toss, anything is the same half of the time: 50%. And 9 in 10 is more than 5 in 10 by 40: move the second slider to the right, by 40. Keys: 5, Enter, 4, Enter. Watch the shaded part: it shows what fits."),
+      text: t("Compared with a coin toss, anything is the same half of the time: 50%. And 90% is 40 more than 50%: move the second slider 40 to the right. Keys: 5, Enter, 4, Enter. Watch the shaded part: it shows what fits."),
       good: ({ similarity, difference }) =>
         Math.abs(similarity - 50) <= 20 && difference >= 15 && difference <= 60,
       praise: t("Exactly. About right is good enough: go with your judgement."),
