@@ -2,13 +2,13 @@
 Three outcomes, one plane
 =========================
 
-A similarity and a difference are a distribution over three outcomes: left positive and right
+A similarity and a difference determine a distribution over three outcomes: left positive and right
 negative, left negative and right positive, or both of one class. The classes of a pair are
 independent given its items, so only the shaded part of the triangle can occur.
 
-On the left each pair is a point of the triangle of outcomes. On the right are the same pairs
-as an annotator gives them. The map between the two is linear. The curved edge is where the
-posteriors of both ends sum to one.
+On the left, each pair is a point in the triangle of outcomes. On the right are the same pairs
+as an annotator judges them. The map between the two is linear. On the curved edge, the
+posteriors of both items sum to one.
 """
 
 import matplotlib.pyplot as plt

@@ -6,8 +6,8 @@ A weight that is affine in the judgements and unbiased for its loss term is Conf
 a term T whose mean is zero. For a given classifier the variance of the estimated risk is a parabola
 in β, so the data determine which member has the least variance.
 
-Line and star: the closed form, from one table of 2,000 judged pairs. Points: the
-variance observed over 400 other tables of 200 pairs. β is the same for positive and negative
+Line and star: the closed form, from one table of 2,000 judged pairs. Points: the spread
+observed over 400 other tables of 200 pairs. β is the same for positive and negative
 terms; ConfDiff is β = 0 and SconfConfDiff β = −1. Where the star lies depends on the classifier
 and on the data.
 """

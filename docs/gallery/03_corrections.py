@@ -2,9 +2,9 @@
 What a correction does to training
 ==================================
 
-A risk estimated from pairs has negative weights. By fitting them, a flexible model can push it
-below zero, where no true risk can be. The correction acts on a partial risk when it turns
-negative.
+A risk estimated from pairs has negative weights. A flexible model can exploit them and push the
+estimate below zero, where no true risk can be. The correction acts on a partial risk as soon as it
+turns negative.
 
 One network, 200 judged pairs of digits (even or odd), three corrections of SconfConfDiff.
 Left: the estimated risk before correction. Right: the accuracy on digits that are in no pair.

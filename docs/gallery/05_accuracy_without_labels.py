@@ -3,8 +3,8 @@ Estimated and true accuracy
 ===========================
 
 Held-out judgements show how accurate a classifier is, although no class is known. The linear
-classifiers here point in more and more wrong directions: the estimate from 500 judged pairs, with
-its 95% interval, against the accuracy by the true classes.
+classifiers here point in increasingly wrong directions. The figure shows the estimate from 500
+judged pairs, with its 95% interval, against the accuracy by the true classes.
 
 The annotator in this example is calibrated, and sees what the classifiers use. This is the
 informed reading of the answers; see the last page of this gallery for annotators who see something
@@ -34,4 +34,6 @@ ax.errorbar(truth, value, [value - low, high - value], fmt="o", ms=5, color=BLUE
             label="500 pairs, 95% interval")  # fmt: skip
 ax.set_aspect("equal")
 label_axes(ax, "accuracy by true classes (20,000)", "accuracy without labels").legend()
-print("intervals that hold the truth:", np.sum((low <= truth) & (truth <= high)), "of", len(truth))
+print(
+    "intervals that contain the truth:", np.sum((low <= truth) & (truth <= high)), "of", len(truth)
+)

@@ -5,8 +5,8 @@ Missing judgements cost little
 An annotator may give the similarity, the difference, or both. The likelihood uses whatever is
 given: a pair with one judgement still carries information about both of its items.
 
-Accuracy on digits (even or odd) that are in no pair, after training on 300 pairs of which more and
-more lack one judgement, compared with discarding those pairs.
+Accuracy on digits (even or odd) that are in no pair, after training on 300 pairs. A growing share
+of the pairs lacks one judgement, which is compared with discarding those pairs.
 """
 
 import matplotlib.pyplot as plt

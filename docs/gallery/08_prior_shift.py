@@ -4,7 +4,8 @@ Where the classifier will be used
 
 The likelihood learns the probabilities of the population that the annotator has in mind. Here
 the annotator has a balanced one in mind, and the classifier is used where one instance in ten is
-positive. With `target_prior` and `annotator_prior` the log-odds are shifted by the difference.
+positive. `target_prior` and `annotator_prior` shift the log-odds by the difference of the log-odds
+of the two priors.
 
 Left: predicted probabilities against the share of true positives among 20,000 instances, in
 ten bins. Right: the decision boundary moves.

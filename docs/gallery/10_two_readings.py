@@ -6,8 +6,8 @@ An accuracy without labels can be wrong even if the annotators are calibrated. W
 whether they knew what the classifier uses. Two counterexamples, and how two readings of the same
 answers bracket the truth:
 
-- **Private knowledge**: annotators are right for 93% of the items, by evidence that the features do
-  not contain. The classifier is right for 95%, and its mistakes are unrelated to theirs.
+- **Private knowledge**: annotators are right on 93% of the items, from evidence that is not in the
+  features. The classifier is right on 95%, and its mistakes are unrelated to theirs.
 - **They see less**: the classifier uses two features, and annotators see the weaker one.
 
 Each line is one table of 500 judged pairs, with the 95% intervals of both readings and the interval

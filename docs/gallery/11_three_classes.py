@@ -1,11 +1,11 @@
 """
-Three classes, one question a pair
-==================================
+Three classes, one question per pair
+====================================
 
-Each pair is asked about one class only: how likely is each item of it? The left figure has the
-posteriors of 400 items, as corners of a triangle; the right one the regions that a network learns
-from 200 such pairs, with the items in the colours of their true classes. No answer names the class
-of an item.
+Each pair is asked about one class only: how likely is each item to be of that class? The left
+figure shows the posteriors of 400 items as points in a triangle. The right one shows the decision
+regions that a linear model learns from 200 such pairs, and the items in the colours of their true
+classes. No answer names the class of an item.
 """
 
 import matplotlib.pyplot as plt
@@ -45,5 +45,5 @@ right.contourf(*grid.transpose(2, 0, 1), decided, [-0.5, 0.5, 1.5, 2.5], colors=
 right.scatter(*x.T, c=colours[y], s=8)
 found = (model.predict_proba(x).argmax(1) == y).mean()
 label_axes(right, "first feature", "second feature")
-right.set_title(f"right for {found:.0%}, and the annotator for {(r.argmax(1) == y).mean():.0%}")
+right.set_title(f"right on {found:.0%}, the annotator on {(r.argmax(1) == y).mean():.0%}")
 plt.show()
