@@ -241,7 +241,7 @@ def test_tutorial_of_three_pairs(bare: Desk) -> None:
     expect(page.locator("#coach-step")).to_contain_text("Practice 1 of 3")
     snapshot(page, "tutorial")
     press(page, "r")
-    expect(page.locator("#status")).to_contain_text("S says that in one key")
+    expect(page.locator("#status")).to_contain_text("press S")
     press(page, "s")
     expect(page.locator("#coach-step")).to_contain_text("Practice 2 of 3")
     settled(page)

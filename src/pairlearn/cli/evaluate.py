@@ -241,9 +241,9 @@ def report(
 ) -> Output:
     """Write a page about a model for readers who do not know the method.
 
-    Its accuracy without labels and what that means, rates, calibration, the judgements, the
-    annotators, the training, warnings, a glossary. The page needs no network and nothing
-    beside itself. Measure on pairs that the model was not fitted to.
+    It shows the accuracy without labels and what that means, rates, calibration, the judgements,
+    the annotators, the training, warnings and a glossary. The page needs no network and no
+    other file. Measure on pairs that the model was not fitted to.
 
     For example:
       pairlearn report model items.csv held_out.csv report.html

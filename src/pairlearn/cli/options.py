@@ -37,7 +37,7 @@ Positive = Annotated[str | None, option("The positive class of --labelled.", def
 Prior = Annotated[
     Any,
     option(
-        "Share of positive items in the pairs; with more classes that of each, as cat=0.5,dog=…",
+        "Share of positive items in the pairs; with more classes, that of each, as cat=0.5,dog=…",
         default="estimated",
         parser=lambda text: parse_prior(text),
         metavar="<float>",

@@ -30,7 +30,7 @@ def check(
     *,
     items: Annotated[
         Path | None,
-        option("Table of items, which should have every id; with their features, more is checked."),
+        option("Table of items, which should contain every id; their features allow more checks."),
     ] = None,
     classes: opt.Classes = None,
     labelled: opt.Labelled = None,
@@ -48,7 +48,7 @@ def check(
 ) -> Output:
     """Check judgements for errors and contradictions, and show what a model can learn from them.
 
-    The summary has the share of positives that the similarities imply.
+    The summary gives the share of positives that the similarities imply.
 
     For example:
       pairlearn check pairs.csv --notes
@@ -154,10 +154,10 @@ def split(
 ) -> Output:
     """Split judged pairs by their items.
 
-    A model does better on items that it was trained on. So no item is in both files, and
-    pairs that straddle the split are dropped. If each item is in one pair, none is lost.
-    If all items are connected, most pairs can be: fit holds out items of its own (--holdout),
-    and then fits all pairs.
+    A model does better on items that it was trained on, so no item is in both files, and
+    pairs that straddle the split are dropped. If each item is in one pair, none is dropped.
+    If all items are connected, most pairs may be. `pairlearn fit` holds out items itself
+    (--holdout), and then fits the final model to all pairs.
 
     Columns other than those of judgements are dropped.
 
@@ -230,7 +230,7 @@ def plan(
 ) -> Output:
     """Plan how many labels, or held-out pairs, measure an accuracy within ±WITHIN.
 
-    From assumptions, or from a pilot table that replaces some of them.
+    It follows from assumptions, some of which a pilot table can replace.
 
     For example:
       pairlearn plan --within 0.02 --accuracy 0.95 --prior 0.2

@@ -33,7 +33,7 @@ COLUMNS = (
 @app.command(cls=Command)
 def init(
     project: Annotated[Path, argument("Folder to create; it must not exist.")],
-    items: Annotated[Path, argument("Table (.csv, .parquet), folder of images, or of texts.")],
+    items: Annotated[Path, argument("Table (.csv, .parquet), or folder of images or texts.")],
     *,
     pairs: Annotated[int | None, option("Pairs to judge.", default="500", min=1)] = None,
     annotators: Annotated[str, option("Names, separated by commas.", default=False)] = "",
@@ -53,7 +53,7 @@ def init(
     answers: Annotated[
         Literal["graded", "each", "exact"],
         option(
-            "graded: ten answers in words; each: how likely is each of the two; exact: "
+            "graded: ten answers in words; each: how likely each of the two is; exact: "
             "similarity and difference, as two numbers."
         ),
     ] = "graded",
@@ -174,7 +174,7 @@ def link(
     address: Annotated[str | None, option("URL of the app.", default="where it is served")] = None,
     as_json: Json = False,
 ) -> Output:
-    """Add annotators and print their links; each is shown once.
+    """Add annotators and print their links; each link is shown only once.
 
     Links begin with the address at which the project is served, or was last served. They end
     when they are renewed, with `retire`, or after --days.
@@ -262,7 +262,7 @@ def retire(
     project: ProjectFolder,
     names: Annotated[list[str], argument("Annotators.")],
 ) -> None:
-    """Retire annotators: their answers stay, their open pairs go to the others.
+    """Retire annotators: their answers are kept, and their open pairs go to the others.
 
     For example:
       pairlearn annotate retire pumps bob
@@ -290,8 +290,8 @@ def assign(
 ) -> Output:
     """Show who judges which pairs, or give pairs of the plan to annotators.
 
-    The pairs of the file come first for their annotators, and stay theirs. All other open
-    pairs are assigned anew, so that all annotators have about as many.
+    Annotators get their pairs of the file first and keep them. All other open pairs are
+    reassigned, so that all annotators have about equally many.
 
     For example:
       pairlearn annotate assign pumps > who.csv
@@ -327,7 +327,7 @@ def extend(
 ) -> Output:
     """Add random pairs to a project, even while people are answering.
 
-    New pairs go to the annotators with the fewest; nothing that was assigned before moves.
+    New pairs go to the annotators with the fewest; earlier assignments do not change.
 
     For example:
       pairlearn annotate extend pumps --pairs 50

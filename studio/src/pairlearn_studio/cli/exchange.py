@@ -207,7 +207,7 @@ def backup(
     """Copy the answers into one file, even while people are answering.
 
     Do not copy answers.sqlite instead: the last answers may still be in its log. The backup
-    is verified after writing. Every 200 answers a copy is also made automatically, as
+    is verified after writing. A copy is also made automatically every 200 answers, as
     auto.sqlite in PROJECT/backups.
 
     For example:
@@ -232,8 +232,8 @@ def restore(
 ) -> Output:
     """Replace the answers by those of a backup; the current ones are kept in another file.
 
-    Links stay as they are, also those of people who joined, got a new link or retired since.
-    Stop the server first.
+    Links stay as they are, including those of people who joined, got a new link or retired
+    since the backup. Stop the server first.
 
     For example:
       pairlearn annotate restore pumps
