@@ -211,7 +211,7 @@ def test_plan_from_assumptions() -> None:
     assert text.startswith(f"{wanted.pairs:,} pairs measure the accuracy within ±0.03 ")
     assert f"{wanted.pairs_independent:,} if their mistakes" in text
     assert f"\n{wanted.labels:,} labelled items" in text
-    assert "keep these pairs out of training" in text
+    assert "keep them out of training" in text
 
 
 def test_a_pilot_tells_prior_and_strength(tmp_path: Path) -> None:
