@@ -295,7 +295,7 @@ def test_the_history_has_a_row_for_each_epoch():
     assert all(row["seconds"] > 0 and row["risk"] > 0 for row in plain.history_)
 
 
-@pytest.mark.filterwarnings("ignore:60 answers all have")
+@pytest.mark.filterwarnings("ignore:All 60 answers have")
 def test_where_nothing_can_be_held_out_all_rows_train():
     """As where all are about one pair."""
     one = PairClassifier(model="linear", preprocessor=X, random_state=0)

@@ -447,7 +447,7 @@ def test_a_risk_of_ones_own_without_a_prior(by_name: bool, monkeypatch: pytest.M
     likelihood = PairClassifier(**options).fit(pairs, labels)
     x = pairs[:, 0]
     assert ours.decision_function(x) == pytest.approx(likelihood.decision_function(x))
-    with pytest.raises(ValueError, match=r"differences alone.*\(prior=, or --prior\)"):
+    with pytest.raises(ValueError, match=r"differences only.*\(prior=, or --prior\)"):
         PairClassifier(risk=risk, **options).fit(pairs, labels * [np.nan, 1])
 
 

@@ -100,7 +100,7 @@ def test_comparisons_as_differences_are_refused(tmp_path: Path) -> None:
     checked = run("check", path, "--prior", prior, "--json")
     assert checked.exit_code == 1
     (error,) = [f for f in json.loads(checked.stdout)["findings"] if f["severity"] == "error"]
-    assert error["code"] == "comparisons" and "column preference" in error["message"]
+    assert error["code"] == "comparisons" and "column to preference" in error["message"]
     fit = ("fit", *files, "--prior", prior, "--model", "linear", "--epochs", 30)
     refused = run(*fit, "--out", tmp_path / "refused")
     assert refused.exit_code == 2 and "comparisons" in refused.output

@@ -69,7 +69,7 @@ def test_rows_of_the_same_items_measure_no_accuracy(judged: Path) -> None:
     informed = result["accuracy"]["informed"]
     assert informed["low"] < truth < informed["high"] + 0.1 and informed["high"] < estimate.low
     assert 2 <= result["n"] < 100
-    assert "measured on those of items that fit held out" in result["seen"]
+    assert "whose items fit held out" in result["seen"]
 
 
 def test_evaluate_and_report_measure_what_fit_measured(tmp_path: Path) -> None:

@@ -206,5 +206,5 @@ def test_more_than_two_classes() -> None:
 
 
 def test_more_classes_are_gaussians() -> None:
-    with pytest.raises(ValueError, match="three or more, of gaussians"):
+    with pytest.raises(ValueError, match="three or more, from gaussians"):
         simulate("moons", classes=["a", "b", "c"])
