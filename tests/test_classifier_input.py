@@ -249,8 +249,6 @@ def test_ids_without_a_preprocessor_are_told_of_it(tmp_path):
     loaded = PairClassifier.load(tmp_path / "model")
     for ids in (data.items.ids, data.items.ids.tolist(), ["a", "b"]):
         with pytest.raises(ValueError, match=r"ids, .* preprocessor=items to load or set_params"):
-            ValueError, match=r"ids, .* pass preprocessor=items to load or set_params"
-        ):
             loaded.predict(ids)
     wanted = classifier.predict(data.items.ids)
     assert np.array_equal(loaded.predict(data.items), wanted)
