@@ -190,7 +190,7 @@ class _Asked:
                 return self.about_half()
             case _:
                 left, right = self.posterior[self.pairs].swapaxes(0, 1)
-                same = (left * right).sum(1)
+                same = (left * right).sum(1).clip(0, 1)
                 if self.hard:
                     same = np.equal(*self.drawn(items).reshape(n, 2).T)
                 answers = np.stack([same, np.full(n, np.nan)], 1)
