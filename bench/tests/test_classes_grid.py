@@ -173,6 +173,8 @@ def test_claims_compare_with_answers_about_the_same_items():
 
     found = [*records("classes-proposed", 0.9), *records("classes-label", 0.9)]
     tallies = headline_counts("classes", [*found, *records("classes-random", 0.8)])
-    assert tallies["soft-label"].counts == "ahead in 0 of 2 cells, level in 2, behind in 0"
-    assert tallies["soft-random"].counts == "ahead in 2 of 2 cells, level in 0, behind in 0"
-    assert "soft-same" not in tallies
+    assert tallies["proposed-soft-label"].counts == "ahead in 0 of 2 cells, level in 2, behind in 0"
+    assert (
+        tallies["proposed-soft-random"].counts == "ahead in 2 of 2 cells, level in 0, behind in 0"
+    )
+    assert "proposed-soft-same" not in tallies

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import product
 from statistics import fmean, median
 from typing import Any, ClassVar, TypeVar
 
@@ -47,7 +48,8 @@ AnyCell = TypeVar("AnyCell", Cell, PublishedCell)
 #: Our methods that are compared with the others, and the prefix of their counts.
 CHALLENGERS = {"likelihood-abs": "", "likelihood-guided": "guided-"}
 
-#: Answers about single items that those about a proposed class are compared with.
+#: Answers about pairs, and the answers about their items that they are compared with.
+CLASSES_ASKED = ("classes-proposed", "classes-half", "classes-all")
 CLASSES_RIVALS = ("classes-label", "classes-labels", "classes-confidences")
 
 
@@ -304,21 +306,24 @@ def _against_unbiased_risks(cells: Sequence[Cell]) -> Contest:
 
 
 def _of_classes(cells: Sequence[Cell]) -> Iterator[tuple[str, Contest]]:
-    """Compare answers about a proposed class with other answers about the same items."""
+    """Compare answers about one class, half or all of them with others about the same items."""
     methods = {
         method: {condition_of(cell): cell for cell in group}
         for method, group in grouped(cells, lambda cell: cell.config.method).items()
     }
-    for name, hard in (("soft", ""), ("hard", "-hard")):
-        ours = f"classes-proposed{hard}"
-        for theirs in (*CLASSES_RIVALS, f"classes-random{hard}", f"classes-same{hard}"):
+    others = ("classes-proposed", "classes-random", "classes-same")
+    for name, sort in product(CLASSES_ASKED, ("soft", "hard")):
+        hard = "-hard" * (sort == "hard")
+        ours = f"{name}{hard}"
+        for theirs in (*CLASSES_RIVALS, *(f"{other}{hard}" for other in others if other != name)):
             both = [
                 (cell, cell.by_seed, methods[theirs][key].by_seed)
                 for key, cell in methods.get(ours, {}).items()
                 if key in methods.get(theirs, {})
             ]
             claim = f"{CLASSES[ours]}, against {CLASSES[theirs]}"
-            yield f"{name}-{theirs.split('-')[1]}", Contest.paired(claim, both)
+            pair = name.split("-")[1], sort, theirs.split("-")[1]
+            yield "-".join(pair), Contest.paired(claim, both)
 
 
 def _best_cells(cells: Iterable[AnyCell]) -> dict[Any, AnyCell]:

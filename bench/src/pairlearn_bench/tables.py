@@ -124,6 +124,9 @@ def siblings_table(cells: Sequence[Cell]) -> Table:
     )
 
 
+ALL_ITEMS = "all items"
+
+
 def classes_table(cells: Sequence[Cell]) -> Table:
     """What was learnt from as rows, numbers of pairs as columns, a block for each data set.
 
@@ -132,10 +135,10 @@ def classes_table(cells: Sequence[Cell]) -> Table:
 
     def size(cell: Cell) -> str:
         spec, pairs = SPECS.get(cell.config.dataset), cell.config.pairs
-        return "all items" if spec and pairs == spec.n_train // 2 else f"{pairs:,} pairs"
+        return ALL_ITEMS if spec and pairs == spec.n_train // 2 else f"{pairs:,} pairs"
 
     return _crossed(
-        sorted(cells, key=lambda cell: cell.config.pairs),
+        sorted(cells, key=lambda cell: (size(cell) == ALL_ITEMS, cell.config.pairs)),
         "Accuracy with all classes of the data",
         ("Data set", "Learnt from"),
         block=_by_dataset,
