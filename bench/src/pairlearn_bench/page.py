@@ -8,13 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pairlearn.report.figures import draw
-from pairlearn.report.html import (
-    HtmlTable,
-    TableCell,
-    number_cell,
-    render,
-    signed,
-)
+from pairlearn.report.html import HtmlTable, TableCell, number_cell, render, signed
 from pairlearn.style import SPREAD
 from pairlearn_bench.cells import (
     PUBLISHED,
@@ -219,11 +213,7 @@ def _cells_table(summary: GridSummary) -> HtmlTable:
     if comparison.absent and summary.grid in PUBLISHED:
         caption += f"; {comparison.absent:,} published cells were not run"
     facets = [
-        {
-            **_facets(line.cell),
-            "method": line.cell.method.title,
-            "verdict": _verdict(line)[:3],
-        }
+        {**_facets(line.cell), "method": line.cell.method.title, "verdict": _verdict(line)[:3]}
         for line in summary.lines
     ]
     return _html_table(f"{caption}. Mean {SPREAD}.", list(map(row, summary.lines)), facets)

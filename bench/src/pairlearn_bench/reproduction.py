@@ -11,13 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from pairlearn_bench.cells import (
-    Cell,
-    PublishedCell,
-    dataset_title,
-    departures,
-    match,
-)
+from pairlearn_bench.cells import Cell, PublishedCell, dataset_title, departures, match
 from pairlearn_bench.runs import PUBLISHED_IMAGES
 from pairlearn_bench.tables import aligned
 

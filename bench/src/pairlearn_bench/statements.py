@@ -149,8 +149,7 @@ STATEMENTS = {
     "confidences": Statement("How likely is each of the two positive?", _confidences),
     "labels": Statement("Which class is each of the two?", _labels),
     "soft": Statement(
-        "How likely are they alike, and how much more positive is one?",
-        partial(_simulated, "both"),
+        "How likely are they alike, and how much more positive is one?", partial(_simulated, "both")
     ),
     "similarity": Statement("How likely are they alike?", partial(_simulated, "similarity")),
     "difference": Statement("How much more positive is one?", partial(_simulated, "difference")),

@@ -17,17 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairlearn.atomic import replacing
-from pairlearn_bench.data.dataset import (
-    Dataset,
-    DatasetSpec,
-    Images,
-    content_digest,
-    get_spec,
-)
-from pairlearn_bench.data.sources import (
-    Arrays,
-    DatasetCorruptError,
-)
+from pairlearn_bench.data.dataset import Dataset, DatasetSpec, Images, content_digest, get_spec
+from pairlearn_bench.data.sources import Arrays, DatasetCorruptError
 
 CIFAR10H = "cifar10h.npz"
 _PARTS = ("x_train", "y_train", "x_test", "y_test")
