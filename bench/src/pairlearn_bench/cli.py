@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterable
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from functools import wraps
 from inspect import Signature, signature
 from pathlib import Path
@@ -41,9 +41,7 @@ if TYPE_CHECKING:
     from pairlearn_bench import Cell, Record, Run, RunStore, Selection, Source
 
 app = new_app(
-    name="bench",
-    help="Run the paper's experiments and show the results.",
-    no_args_is_help=True,
+    name="bench", help="Run the paper's experiments and show the results.", no_args_is_help=True
 )
 _SUBSET = "How the test set is reduced to the class prior."
 Subset = Annotated[Literal["paper", "stratified"], option(_SUBSET)]
@@ -57,21 +55,15 @@ Store = Annotated[
         default="runs/GRID.jsonl",
     ),
 ]
-Datasets = Annotated[
-    str | None,
-    option("Data sets, separated by commas.", default="to run: those of the paper"),
-]
-Priors = Annotated[
-    str | None,
-    option("Class priors, separated by commas.", default="to run: those of the paper"),
-]
+_PAPER = "to run: those of the paper"
+Datasets = Annotated[str | None, option("Data sets, separated by commas.", default=_PAPER)]
+Priors = Annotated[str | None, option("Class priors, separated by commas.", default=_PAPER)]
 Seeds = Annotated[
     str | None,
     option("How many seeds (5 is 0 to 4), or a range 3-5, or a list 0,2.", default="to run: 5"),
 ]
 RunEpochs = Annotated[
-    int | None,
-    option("Epochs of every training.", default="to run: those of the paper; to read: any"),
+    int | None, option("Epochs of every training.", default=f"{_PAPER}; to read: any")
 ]
 Methods = Annotated[
     str | None,
@@ -80,8 +72,7 @@ Methods = Annotated[
 Fractions = Annotated[
     str | None,
     option(
-        "Shares of the pairs, separated by commas.",
-        default="to run: 0.1 to 1 if limited, else 1",
+        "Shares of the pairs, separated by commas.", default="to run: 0.1 to 1 if limited, else 1"
     ),
 ]
 Pairs = Annotated[
@@ -121,6 +112,7 @@ class RunOptions:
     """
 
     grid: Experiment
+    _: KW_ONLY
     store: Store = None
     datasets: Datasets = None
     priors: Priors = None
@@ -200,19 +192,17 @@ class RunOptions:
 
 
 def selects_runs(command: Callable[..., Output | None]) -> Callable[..., Output | None]:
-    """Give a command the parameters of `RunOptions` instead of its first one, `options`."""
-    own = list(signature(command, eval_str=True).parameters.values())[1:]
-    shared = [
-        p.replace(kind=p.POSITIONAL_OR_KEYWORD if p.name == "grid" else p.KEYWORD_ONLY)
-        for p in signature(RunOptions, eval_str=True).parameters.values()
-    ]
+    """Give a command the fields of its first parameter, a dataclass, as parameters of its own."""
+    first, *own = signature(command, eval_str=True).parameters.values()
+    shared = signature(first.annotation, eval_str=True).parameters.values()
+    parameters = sorted([*shared, *own], key=lambda parameter: parameter.kind)
 
     @wraps(command)
     def with_options(**given: Any) -> Output | None:
-        return command(RunOptions(**{p.name: given.pop(p.name) for p in shared}), **given)
+        return command(first.annotation(**{p.name: given.pop(p.name) for p in shared}), **given)
 
-    with_options.__signature__ = Signature([*shared, *own])  # type: ignore[attr-defined]
-    with_options.__annotations__ = {p.name: p.annotation for p in (*shared, *own)}
+    with_options.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    with_options.__annotations__ = {p.name: p.annotation for p in parameters}
     return with_options
 
 
@@ -292,11 +282,7 @@ def _train(runs: list[Run], store: RunStore, checkpoint_seconds: float, **option
 
 @app.command(cls=Command)
 @selects_runs
-def status(
-    options: RunOptions,
-    *,
-    as_json: Json = False,
-) -> Output:
+def status(options: RunOptions, *, as_json: Json = False) -> Output:
     """Show how many runs of an experiment are finished, and what other ones the store has.
 
     Exit codes: 0 done, 2 wrong request or unusable file.
@@ -397,12 +383,7 @@ def figure(
 
 @app.command(cls=Command)
 @selects_runs
-def compare(
-    options: RunOptions,
-    *,
-    test_subset: Subset = "paper",
-    as_json: Json = False,
-) -> Output:
+def compare(options: RunOptions, *, test_subset: Subset = "paper", as_json: Json = False) -> Output:
     """Compare the results with the published tables cell by cell.
 
     A cell is within its tolerance if the means differ by at most the sum of both standard
@@ -456,15 +437,15 @@ def theory(
     )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Sources:
     """Files and folders with finished runs."""
 
-    store: list[Path] | None = None
-    results: Path | None = None
-    epochs: int | None = None
-    model: str | None = None
-    annotator: str | None = None
+    store: Stores = None
+    results: Results = None
+    epochs: RunEpochs = None
+    model: Network = None
+    annotator: AnnotatorName = None
 
     def paths(self) -> list[Path]:
         """All files and folders."""
@@ -479,14 +460,11 @@ class Sources:
 
 
 @app.command(cls=Command)
+@selects_runs
 def report(
+    sources: Sources,
     out: Annotated[Path, argument("The page to write: .html.")],
     *,
-    store: Stores = None,
-    results: Results = None,
-    epochs: RunEpochs = None,
-    model: Network = None,
-    annotator: AnnotatorName = None,
     force: Force = False,
     as_json: Json = False,
 ) -> Output:
@@ -503,7 +481,6 @@ def report(
 
     Exit codes: 0 done, 2 wrong request or unusable file.
     """
-    sources = Sources(store, results, epochs, model, annotator)
     from pairlearn.report.html import write_page
     from pairlearn_bench.page import build_report
 
@@ -516,15 +493,8 @@ def report(
 
 
 @app.command(cls=Command)
-def headline(
-    *,
-    store: Stores = None,
-    results: Results = None,
-    epochs: RunEpochs = None,
-    model: Network = None,
-    annotator: AnnotatorName = None,
-    as_json: Json = False,
-) -> Output:
+@selects_runs
+def headline(sources: Sources, *, as_json: Json = False) -> Output:
     """Count the cells that reproduce the paper, and those where the likelihood is ahead.
 
     Ahead and behind are t-tests, paired over seeds, with Holm's correction for the cells of a
@@ -535,7 +505,6 @@ def headline(
 
     Exit codes: 0 done, 2 wrong request or unusable file.
     """
-    sources = Sources(store, results, epochs, model, annotator)
     from pairlearn_bench import GRIDS, headline_counts
     from pairlearn_bench.cells import departures
 
