@@ -333,9 +333,9 @@ def test_an_interrupt_says_what_is_kept(
         first = fit(made[0], out, *ALONE)
         second = fit(made[0], out, *ALONE, "--checkpoint-seconds", 0)
     assert (first.exit_code, second.exit_code) == (130, 130)
-    assert "the same command starts from the beginning" in first.stderr
+    assert "run the same command to start again" in first.stderr
     kept = tmp_path / "model.checkpoint"
-    wanted = f"interrupted: the training so far is in {kept}; the same command continues from there"
+    wanted = f"interrupted: the training so far is in {kept}; run the same command to continue"
     assert second.stderr == f"pairlearn fit: {wanted}\n"
     assert summarise(made[0], out, *ALONE)["epochs"] == 10
     assert not kept.exists()

@@ -269,8 +269,8 @@ def _errors_of_training(checkpoint: Path) -> Iterator[None]:
     except DivergedError as error:
         raise CommandError(error) from None
     except KeyboardInterrupt:
-        begun = f": the training so far is in {checkpoint}; the same command continues from there"
-        none = " before the first checkpoint: the same command starts from the beginning"
+        begun = f": the training so far is in {checkpoint}; run the same command to continue"
+        none = " before the first checkpoint: run the same command to start again"
         message = f"interrupted{begun if checkpoint.is_dir() else none}"
         raise CommandError(message, INTERRUPTED) from None
 

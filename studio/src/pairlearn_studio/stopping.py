@@ -199,7 +199,7 @@ def _outlook_without(flagged: Collection[str], store: StoreReader) -> dict[str, 
     try:
         features = read_items(store.project.items_path).features
         if store.project.classes:
-            return {"needs": "several classes: `pairlearn evaluate` measures the accuracy"}
+            return {"needs": "none for several classes; `pairlearn evaluate` measures the accuracy"}
         pairs = _judged_pairs(kept, store.items.ids)
         return asdict(outlook(features, *pairs, store.planned()))
     except TableError:

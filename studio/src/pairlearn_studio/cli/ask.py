@@ -194,6 +194,6 @@ def _summary(report: dict[str, Any]) -> str:
             "cost {cost:.4g}"
         )
     if report["stopped"]:
-        line += "\n  stopped: {stopped}; the same command continues from here"
+        line += "\n  stopped: {stopped}; run the same command to continue"
     lines = [f"\n  skipped {one['left']}, {one['right']}: {one['reason']}" for one in skipped]
     return line.format(**report) + "".join(lines)
