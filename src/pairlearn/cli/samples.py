@@ -130,8 +130,8 @@ def simulate(
         "best_accuracy": float(best.mean()),
     }
     of_two = " ({positive:,} positive)" * (not made.names)
-    text = f"{{items:,}} items{of_two}, {{judgements:,}} judgements; the best accuracy is about "
-    text += "{best_accuracy:.3f}"
+    text = f"{{items:,}} items{of_two}, {{judgements:,}} judgements; the best possible accuracy is "
+    text += "about {best_accuracy:.1%}"
     return Output(data, [text.format(**data), *(f"  {path}" for path in files)])
 
 
