@@ -187,6 +187,7 @@ def write_table(part: str, found: Accuracies) -> None:
     heads = ["data set", "prior", "pairs", "σ", "epochs"]
     shown = [k for k in range(len(heads)) if k == 0 or len({place[k] for place in found}) > 1]
     rows = []
+    found = dict(sorted(found.items(), key=lambda item: (DATASETS.index(item[0][0]), item[0][2:])))
     for place, methods in found.items():
         dataset, prior, fraction, noise, epochs = place
         texts = [

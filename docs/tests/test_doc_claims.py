@@ -369,20 +369,67 @@ def test_the_first_sentence_of_the_results() -> None:
 
 def test_the_likelihood_beside_risks_whose_assumptions_hold() -> None:
     said = re.search(
-        r"by (\S+) of SconfConfDiff-ABS and by (\S+) of ConfDiff-ABS, on average \(significantly "
-        r"in (\d) of (\d), and in (\d) of (\d)\)",
+        r"by (\S+) of SconfConfDiff-ABS and by (\S+) of ConfDiff-ABS on average, and in all (\d+) "
+        r"cells.*Pairs and soft labels of both items are level here",
         page_text("results/fair.md"),
     )
     assert said is not None
     for k, rival in enumerate(("sconfconfdiff-abs", "confdiff-abs")):
         found, verdicts, cells = compared("calibrated", rival)
-        assert found.startswith(f"{said[k + 1]} ") and "behind" not in verdicts
-        assert (int(said[2 * k + 3]), int(said[2 * k + 4])) == (verdicts.count("ahead"), cells)
+        assert found.startswith(f"+{said[k + 1]} ")
+        assert verdicts == ["ahead"] * cells and cells == int(said[3])
+    assert set(compared("calibrated", "likelihood-confidences")[1]) == {"level"}
 
 
 def test_pairs_with_noise_beside_soft_labels_with_noise() -> None:
-    assert set(compared("fair-noise", "likelihood-confidences")[1]) == {"level"}
-    assert set(compared("fair-noise", "annotator")[1]) == {"behind"}
+    verdicts = compared("fair-noise", "likelihood-confidences")[1]
+    assert sorted(verdicts) == ["ahead", *["level"] * 5]
+    assert "in one of six cells and level in the others" in page_text("results/fair.md")
+    assert compared("fair-noise", "annotator")[0].startswith("−")
+
+
+def test_a_part_of_the_pairs_beside_soft_labels() -> None:
+    found, verdicts, _ = compared("fair-limited", "likelihood-confidences")
+    page = page_text("results/fair.md")
+    assert verdicts == ["level"] * 36 and "level in all 36 cells" in page
+    said = re.search(
+        r"On average pairs are (\S+) lower \(95% interval (.*?)\), and (\S+) ahead", page
+    )
+    assert said is not None and f"−{said[1]} {said[2]}" == found
+    assert compared("fair-limited", "likelihood-confidence")[0].startswith(f"+{said[3]} ")
+
+
+def test_pairs_beside_other_methods() -> None:
+    page = page_text("results/fair.md")
+    for rival, pattern in (
+        ("mcl", r"MCL is (\S+) behind\*\* \(significantly in (\d+) of 18\)"),
+        ("glws-similarity", r"from similarities alone \((\S+) behind on average\)"),
+        ("nnpu-ascent", r"ascent step is (\S+) behind\*\* \(in (\d+) of 18\)"),
+    ):
+        found, verdicts, _ = compared("fair-rivals", rival)
+        said = re.search(pattern, page)
+        assert said is not None and found.startswith(f"+{said[1]} ")
+        assert (said.re.groups == 1) or int(said[2]) == verdicts.count("ahead")
+    for rival in ("glws-similarity", "glws-difference"):
+        assert compared("fair-rivals", rival)[1] == ["level"] * 18
+
+
+def test_questions_about_several_classes() -> None:
+    said = (PAPER.parent / "headline.txt").read_text(encoding="utf-8")
+    tallies = dict(re.findall(r"^classes, (\S+): (.*)$", said, re.MULTILINE))
+    for name, counts in (
+        ("all-soft-confidences", "ahead in 1 of 26 cells, level in 25, behind in 0"),
+        ("all-soft-confidences", "mean +0.0010; 95% over data sets -0.0000 to +0.0020"),
+        ("half-soft-label", "ahead in 5 of 26 cells, level in 15, behind in 6"),
+        ("half-soft-proposed", "margins +0.0004 to"),
+        ("half-soft-random", "margins +0.0013 to"),
+        ("half-hard-label", "ahead in 0 of 26 cells, level in 18, behind in 8"),
+        ("proposed-hard-label", "ahead in 0 of 26 cells, level in 3, behind in 23"),
+    ):
+        assert counts in tallies[name]
+    for name, stated in (("half-soft-proposed", "0.041"), ("half-soft-random", "0.052")):
+        assert rounded(stated, float(re.findall(r"mean (\S+);", tallies[name])[0]))
+        assert stated in page_text("results/classes.md")
 
 
 def test_the_published_setting_of_mcl() -> None:
