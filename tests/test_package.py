@@ -173,6 +173,19 @@ def test_the_oldest_versions_are_the_lower_bounds_of_all_three() -> None:
             assert name == "pairlearn" or f">={oldest[name]}" in line
 
 
+def test_the_workflows_run_what_is_there() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    files = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+    texts = [file.read_text(encoding="utf-8") for file in files]
+    targets = {name for text in texts for name in re.findall(r"run: make (\S+)", text)}
+    assert targets >= {"test", "docs"}
+    assert not {name for name in targets if not re.search(rf"^{name}:", makefile, re.M)}
+    paths = {path for text in texts for path in re.findall(r"\b(?:\w+/)+\w+\.(?:py|txt)\b", text)}
+    assert len(paths) > 4 and not {path for path in paths if not (ROOT / path).exists()}
+    jobs = "".join(texts).count("runs-on:")
+    assert jobs == "".join(texts).count("timeout-minutes:")  # none hangs for six hours
+
+
 def test_links_of_a_readme_lead_to_the_repository_from_a_package_index() -> None:
     absolute = runpy.run_path(str(ROOT / "packaging" / "absolute_links.py"))["absolute"]
     source = "https://github.com/pairlearn/pairlearn"
