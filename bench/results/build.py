@@ -19,6 +19,7 @@ from pathlib import Path
 from statistics import fmean, pstdev
 from typing import Any
 
+import classes
 import fair
 import starts
 
@@ -62,7 +63,7 @@ def main() -> None:
         if store.stem == "published-limited":
             add_all_pairs(RunStore(store))
         RunStore(store).to_parquet(RESULTS / folder / f"{store.stem}.parquet")
-    for grid in ("accuracy", "gamma", "limited", "robustness", "siblings", *with_classes()):
+    for grid in ("accuracy", "gamma", "limited", "robustness", "siblings", "classes"):
         out = str(PAPER / f"{grid}.csv")
         bench("table", grid, "--format=csv", "--test-subset=both", f"--out={out}")
         (PAPER / f"{grid}.md").write_text(markdown(grid), encoding="utf-8")
@@ -74,6 +75,7 @@ def main() -> None:
             folder = PAPER / "figures" / subset
             bench("figure", grid, f"--test-subset={subset}", f"--out={folder}", "--formats=png")
     cifar10()
+    classes.main()
     counts = pairlearn("bench", "headline", f"--results={RESULTS}")
     (RESULTS / "headline.txt").write_text(counts, encoding="utf-8")
     entries = sorted(map(str, (RESULTS.parent / "predictions").glob("*.parquet")))
@@ -89,11 +91,6 @@ def main() -> None:
         parts = (RESULTS / page).read_text(encoding="utf-8").split(MARK)
         parts[1::2] = [f"\n\n{part}\n\n" for part in made]
         (RESULTS / page).write_text(MARK.join(parts), encoding="utf-8")
-
-
-def with_classes() -> list[str]:
-    """The grid of several classes, if it has been run."""
-    return ["classes"] * (RESULTS / "runs" / "classes.parquet").exists()
 
 
 def add_all_pairs(limited: RunStore) -> None:
