@@ -9,14 +9,14 @@ population; the "calibrated" annotator is trained at the prior of the pairs inst
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from pairlearn.columns import Mask
+from pairlearn.columns import Indices
 from pairlearn.labels import PairLabels
 from pairlearn.randomness import normal, permutation, stream
 from pairlearn.risks import Supervised
@@ -72,29 +72,14 @@ def train_annotators(
     >>> bool(r[0, 0] < 0.1 and r[0, -1] > 0.9)
     True
     """
+    drawn = [_draw_pairs(annotator) for annotator in annotators]
+    pairs = min(map(len, drawn))
     groups = []
-    for annotator in annotators:
-        rows, positive = np.asarray(annotator.rows), np.asarray(annotator.positive)
-        if annotator.prior is None:
-            order = permutation(stream(annotator.seed, "annotator"), len(rows))
-            order = order[: len(rows) // 2 * 2]
-            ends = order.reshape(2, -1).T
-        else:
-            count = _largest_sample(positive, annotator.prior)
-            ends = sample_pairs(positive, count, annotator.prior, annotator.seed)
-        member = Member(
-            Supervised(), positive[ends], learning_rate, weight_decay, seed=annotator.seed
-        )
-        groups.append(Group(rows[ends], [member], seed=annotator.seed))
-    pairs = min(len(group.pairs) for group in groups)
-    groups = [
-        Group(
-            g.pairs[:pairs],
-            [replace(g.members[0], labels=g.members[0].labels[:pairs])],
-            seed=g.seed,
-        )
-        for g in groups
-    ]
+    for annotator, ends in zip(annotators, drawn, strict=True):
+        both = annotator.rows, annotator.positive
+        rows, positive = (np.asarray(values)[ends[:pairs]] for values in both)
+        member = Member(Supervised(), positive, learning_rate, weight_decay, annotator.seed)
+        groups.append(Group(rows, [member], annotator.seed))
     fleet = Fleet(
         features,
         groups,
@@ -138,7 +123,12 @@ def add_noise(labels: PairLabels, sigma: float, seed: int) -> PairLabels:
     return PairLabels(labels.similarity * factors[0], labels.difference * factors[1], noisy=True)
 
 
-def _largest_sample(positive: Mask, prior: float) -> int:
-    """Pairs that can be drawn at this prior without using an instance twice."""
+def _draw_pairs(annotator: Annotator) -> Indices:
+    """Positions of all instances in pairs (n, 2), or of as many as there are at the prior."""
+    positive, prior, seed = np.asarray(annotator.positive), annotator.prior, annotator.seed
+    if prior is None:
+        order = permutation(stream(seed, "annotator"), len(positive))
+        return order[: len(order) // 2 * 2].reshape(2, -1).T
     count = int(positive.sum())
-    return int(min(count / prior, (len(positive) - count) / (1 - prior)) - 1) // 2
+    n = int(min(count / prior, (len(positive) - count) / (1 - prior)) - 1) // 2
+    return sample_pairs(positive, n, prior, seed)
