@@ -123,7 +123,9 @@ def run_grid(workers: str) -> Row:
     from pairlearn_bench.grids import GRIDS, Selection
 
     methods = "likelihood-abs,sconfconfdiff-abs,confdiff-abs,supervised"
-    chosen = Selection.parse("digits", "0.2", "3", methods, epochs=100)
+    chosen = Selection.parse(
+        datasets="digits", priors="0.2", seeds="3", methods=methods, epochs=100
+    )
     runs = list(chosen.of(GRIDS["accuracy"]).runs())
     start = time.perf_counter()
     done = sum(1 for _ in execute(runs, device="cpu", workers=int(workers)))

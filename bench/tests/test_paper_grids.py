@@ -123,14 +123,18 @@ def test_accuracy_grid_is_the_papers_and_ours_with_the_recipe_of_each_data_set()
 
 
 def test_selection_restricts_a_grid() -> None:
-    choice = Selection.parse("digits", "0.2,0.5", "2", "confdiff,sconf-abs", epochs=3)
+    choice = Selection.parse(
+        datasets="digits", priors="0.2,0.5", seeds="2", methods="confdiff,sconf-abs", epochs=3
+    )
     runs = choice.of(get_grid("accuracy")).runs()
     assert [(run.prior, run.seed, run.method) for run in runs] == [
         *((0.2, seed, name) for seed in (0, 1) for name in ("confdiff-none", "sconf-abs")),
         *((0.5, seed, "confdiff-none") for seed in (0, 1)),
     ]
     assert {run.epochs for run in runs} == {3}
-    parts = Selection.parse("digits", "0.2", "1", "confdiff", fractions="0.05,0.5,0.5")
+    parts = Selection.parse(
+        datasets="digits", priors="0.2", seeds="1", methods="confdiff", fractions="0.05,0.5,0.5"
+    )
     few = parts.of(get_grid("limited")).runs()
     assert [(run.fraction, run.n_training_pairs) for run in few] == [(0.05, 20), (0.5, 200)]
     records = [Record(run, {"paper": 0.5}) for run in few]

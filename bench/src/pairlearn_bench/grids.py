@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import product
 from types import MappingProxyType
@@ -251,16 +251,8 @@ class Selection:
                 check_field(name, value)
 
     @classmethod
-    def parse(
-        cls,
-        datasets: str | None = None,
-        priors: str | None = None,
-        seeds: str | None = None,
-        methods: str | None = None,
-        fractions: str | None = None,
-        **single: Any,
-    ) -> Selection:
-        """Parse lists separated by commas; other fields are taken as they are.
+    def parse(cls, **given: Any) -> Selection:
+        """Parse the texts of fields that are lists, separated by commas; take others as they are.
 
         For seeds a single number is their count, and ``3-5`` is a range.
 
@@ -269,9 +261,8 @@ class Selection:
         >>> Selection.parse(priors="0.2,0.8", seeds="3").seeds
         (0, 1, 2)
         """
-        single |= {"datasets": _words(datasets), "methods": _words(methods)}
-        single |= {"priors": _numbers(priors, "priors"), "seeds": _seeds(seeds)}
-        return cls(fractions=_numbers(fractions, "fractions"), **single)
+        lists = {k: v for k, v in given.items() if k in _PARSERS and v is not None}
+        return cls(**given | {name: _PARSERS[name](text, name) for name, text in lists.items()})
 
     def of(self, grid: Grid) -> Grid:
         """Return the grid with these values."""
@@ -313,20 +304,18 @@ class Selection:
         )
 
 
-def _words(text: str | None) -> tuple[str, ...] | None:
-    return None if text is None else tuple(filter(None, map(str.strip, text.split(","))))
+def _words(text: str, name: str) -> tuple[str, ...]:
+    return tuple(filter(None, map(str.strip, text.split(","))))
 
 
-def _numbers(text: str | None, name: str) -> tuple[float, ...] | None:
+def _numbers(text: str, name: str) -> tuple[float, ...]:
     try:
-        return None if text is None else tuple(map(float, text.split(",")))
+        return tuple(map(float, text.split(",")))
     except ValueError:
         raise ValueError(f"{name} {text!r} are not a list of numbers such as 0.2,0.5") from None
 
 
-def _seeds(text: str | None) -> tuple[int, ...] | None:
-    if text is None:
-        return None
+def _seeds(text: str, name: str) -> tuple[int, ...]:
     try:
         if "-" in text:
             first, last = map(int, text.split("-"))
@@ -337,6 +326,13 @@ def _seeds(text: str | None) -> tuple[int, ...] | None:
         seeds = ()
     if not seeds:
         raise ValueError(
-            f"seeds {text!r} are neither a number of seeds, a range 0-4 nor a list 0,2"
+            f"{name} {text!r} are neither a number of seeds, a range 0-4 nor a list 0,2"
         )
     return seeds
+
+
+_PARSERS: dict[str, Callable[[str, str], tuple[Any, ...]]] = {
+    **dict.fromkeys(("datasets", "methods"), _words),
+    **dict.fromkeys(("priors", "fractions"), _numbers),
+    "seeds": _seeds,
+}
