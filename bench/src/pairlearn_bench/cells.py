@@ -291,16 +291,12 @@ def index_cells(cells: Iterable[Cell], key: Callable[[Cell], Hashable]) -> dict[
 _SUMMARY = ("accuracy_mean", "accuracy_std")
 _METHOD = ("dataset", "prior", "risk", "gamma", "correction")
 _ORIGIN = ("seeds", "epochs", "model", "images", "test_subset")
+_NOISY = ("dataset", "prior_factor", "label_noise_std", "correction")
 _COLUMNS: dict[str, tuple[str, ...]] = {
-    "accuracy": (*_METHOD, *_SUMMARY, *_ORIGIN),
-    "gamma": (*_METHOD, *_SUMMARY, *_ORIGIN),
-    "limited": (*_METHOD, "fraction", *_SUMMARY, *_ORIGIN),
-    "siblings": (*_METHOD, "fraction", *_SUMMARY, *_ORIGIN),
+    **dict.fromkeys(("accuracy", "gamma"), (*_METHOD, *_SUMMARY, *_ORIGIN)),
+    **dict.fromkeys(("limited", "siblings"), (*_METHOD, "fraction", *_SUMMARY, *_ORIGIN)),
     "classes": ("dataset", "pairs", "method", *_SUMMARY, *_ORIGIN),
-    "robustness": (
-        *("dataset", "prior_factor", "label_noise_std", "correction", *_SUMMARY),
-        *("risk", *_ORIGIN),
-    ),
+    "robustness": (*_NOISY, *_SUMMARY, "risk", *_ORIGIN),
 }
 
 

@@ -216,15 +216,10 @@ def _cells_table(summary: GridSummary) -> HtmlTable:
         {**_facets(line.cell), "method": line.cell.method.title, "verdict": _verdict(line)[:3]}
         for line in summary.lines
     ]
-    return _html_table(f"{caption}. Mean {SPREAD}.", list(map(row, summary.lines)), facets)
-
-
-def _html_table(
-    caption: str, rows: Sequence[dict[str, TableCell]], facets: Sequence[dict[str, str]] = ()
-) -> HtmlTable:
-    return HtmlTable(
-        caption, list(rows[0]) if rows else [], [list(row.values()) for row in rows], facets
-    )
+    rows = list(map(row, summary.lines))
+    cells = [list(entry.values()) for entry in rows]
+    columns = list(rows[0]) if rows else []
+    return HtmlTable(f"{caption}. Mean {SPREAD}.", columns, cells, facets)
 
 
 def _verdict(line: Line) -> str:

@@ -340,7 +340,7 @@ class Fleet:
 
     def _per_member(self, name: str) -> Tensor:
         """An attribute of all members (G, M); idle places repeat the first."""
-        values = of_members(self.groups, lambda member: getattr(member, name))
+        values = of_members(self.groups, name)
         return torch.where(values.isnan(), values[:, :1], values)
 
 

@@ -7,7 +7,7 @@ middle of an epoch. Bad input never trains.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -117,14 +117,14 @@ class Group:
         return self.columns[self.kinds.index(name)] if self.columns else np.ones(len(self.pairs))
 
 
-def of_members(groups: Sequence[Group], value: Callable[[Member], float | None]) -> Tensor:
-    """A number of each member (G, M), NaN where it is None and in idle places."""
+def of_members(groups: Sequence[Group], name: str) -> Tensor:
+    """An attribute of each member (G, M), NaN where it is None and in idle places."""
     width = max(len(group.members) for group in groups)
     values = torch.full((len(groups), width), math.nan, dtype=torch.float64)
     for g, group in enumerate(groups):
         for m, member in enumerate(group.members):
-            number = value(member)
-            values[g, m] = math.nan if number is None else float(number)
+            number = getattr(member, name)
+            values[g, m] = math.nan if number is None else number
     return values
 
 
@@ -132,10 +132,6 @@ def check_groups(groups: Sequence[Group], instances: int) -> None:
     """Raise ValueError for groups that cannot train together."""
     if not groups or not all(group.members for group in groups):
         raise ValueError("a fleet needs at least one group, and a group at least one member")
-    _check_pairs(groups, instances)
-
-
-def _check_pairs(groups: Sequence[Group], instances: int) -> None:
     pairs = len(groups[0].pairs)
     for index, group in enumerate(groups):
         if len(group.columns) not in (0, len(group.kinds)):
@@ -148,7 +144,10 @@ def _check_pairs(groups: Sequence[Group], instances: int) -> None:
             raise ValueError(
                 f"pairs of group {index} must have shape ({pairs}, 2), n > 0; got {ends.shape}"
             )
-        _check_rows(f"pairs of group {index}", ends, instances)
+        if ends.dtype.kind not in "iu":
+            raise ValueError(f"pairs of group {index} must be integers; got {ends.dtype}")
+        if ends.min() < 0 or ends.max() >= instances:
+            raise ValueError(f"pairs of group {index} point outside the {instances} instances")
         for member in group.members:
             shape = np.shape(member.labels)
             if shape != (pairs, 2):
@@ -156,13 +155,6 @@ def _check_pairs(groups: Sequence[Group], instances: int) -> None:
                     f"labels of {member.risk} in group {index} must have shape ({pairs}, 2); "
                     f"got {shape}"
                 )
-
-
-def _check_rows(name: str, rows: NDArray[Any], instances: int) -> None:
-    if rows.dtype.kind not in "iu":
-        raise ValueError(f"{name} must be integers; got {rows.dtype}")
-    if rows.size and (rows.min() < 0 or rows.max() >= instances):
-        raise ValueError(f"{name} point outside the {instances} instances")
 
 
 class Batches:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import torch
-from torch import Tensor
 
 from pairlearn.risks import Risk
 from pairlearn.training import Objective
@@ -57,7 +56,8 @@ class FleetObjective(Objective):
             }
         )
         for name in PRIORS:
-            setattr(whole, name, _priors(groups, name))
+            priors = of_members(groups, name)
+            setattr(whole, name, None if bool(priors.isnan().all()) else priors)
         return whole
 
 
@@ -66,9 +66,3 @@ def _over_its_rows(group: Group, m: int) -> Risk:
     member = group.members[m]
     u, v = member.values()
     return member.risk.over(u, v, sum(group.columns) if len(group.columns) else None)
-
-
-def _priors(groups: Sequence[Group], name: str) -> Tensor | None:
-    """A prior of all members (G, M); None if no member has one."""
-    priors = of_members(groups, lambda member: getattr(member, name))
-    return None if bool(priors.isnan().all()) else priors
