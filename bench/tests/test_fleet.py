@@ -253,7 +253,7 @@ def measured(*tests):
         ({"features": X[:, 0]}, r"features must have shape \(N, ...\); got \(120,\)"),
         ({"model": "mpl"}, "model 'mpl' is unknown; choose one of mlp, mlp-bn"),
         ({"precision": "half"}, r"precision must be one of .*; got 'half'"),
-        ({"batch_size": 0}, "batch_size must be at least 1; got 0"),
+        ({"batch_size": 0}, "batch_size must be a whole number of at least 1; got 0"),
     ],
 )
 def test_bad_input_is_named(wrong, message):

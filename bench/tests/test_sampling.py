@@ -99,7 +99,7 @@ def test_places_are_exchangeable():
     [
         ([1, 0], 1, 0.5, r"positive must be a boolean array of shape \(m,\); got int64 \(2,\)"),
         ([[True]], 1, 0.5, r"got bool \(1, 1\)"),
-        ([True, False], 0, 0.5, "n must be at least 1; got 0"),
+        ([True, False], 0, 0.5, "n must be a whole number of at least 1; got 0"),
         ([True, False], 1, 0.0, r"prior must lie in \(0, 1\); got 0"),
         ([True, False], 1, 1.0, r"prior must lie in \(0, 1\); got 1"),
         ([True, False], 1, float("nan"), r"prior must lie in \(0, 1\); got nan"),

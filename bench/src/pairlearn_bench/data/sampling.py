@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from pairlearn.columns import Indices, Mask, check_share
+from pairlearn.columns import Indices, Mask, check_integer, check_share
 from pairlearn.randomness import permutation, stream
 from pairlearn.simulation import draw_at_prior
 
@@ -28,8 +28,7 @@ def sample_pairs(positive: Any, n: int, prior: float, seed: int) -> Indices:
     ((5, 2), 10, 3)
     """
     positive = _mask("positive", positive)
-    if n < 1:
-        raise ValueError(f"n must be at least 1; got {n}")
+    check_integer("n", n, 1)
     check_share("prior", prior)
     shuffled = draw_at_prior(positive, 2 * n, prior, stream(seed, "pairs"), f"{n} pairs")
     return np.stack([shuffled[:n], shuffled[n:]], axis=1)

@@ -18,7 +18,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from pairlearn.columns import Floats
+from pairlearn.columns import Floats, check_integer
 from pairlearn.judgements.kinds import kind
 from pairlearn.models import CONVOLUTIONAL, make_model
 from pairlearn.training import Checkpoint, Precision, choose_device
@@ -81,8 +81,7 @@ class Fleet:
     ) -> None:
         if precision not in get_args(Precision):
             raise ValueError(f"precision must be one of {get_args(Precision)}; got {precision!r}")
-        if batch_size < 1:
-            raise ValueError(f"batch_size must be at least 1; got {batch_size}")
+        check_integer("batch_size", batch_size, 1)
         self.device = choose_device(device)
         self.groups = list(groups)
         self.sizes = [len(group.members) for group in self.groups]
@@ -101,7 +100,9 @@ class Fleet:
         self.compiled = on_cuda if compiled is None else compiled
         self.objective = FleetObjective.of_groups(self.groups).to(self.device, self.dtype)
         self.network = self._make_network().to(self.device).train()
-        self.batches = self._make_batches()
+        tensors = [tensor.to(self.device) for tensor in self._pairs_and_labels()]
+        seeds = [group.seed for group in self.groups]
+        self.batches = Batches(tensors, seeds, self.batch_size, pads=self.network.stacked)
         self._risk = torch.zeros((), device=self.device)  # summed over the steps done
         self.step = Step(
             self.network,
@@ -315,11 +316,6 @@ class Fleet:
         if self.sizes == [1] and self.device.type == "cpu":
             return LoneMLP(grid[0][0], dtype)
         return StackedMLP(grid, dtype=dtype, pad_to=16 if dtype == torch.bfloat16 else 1)
-
-    def _make_batches(self) -> Batches:
-        tensors = [tensor.to(self.device) for tensor in self._pairs_and_labels()]
-        seeds = [group.seed for group in self.groups]
-        return Batches(tensors, seeds, self.batch_size, pads=self.network.stacked)
 
     def _pairs_and_labels(self) -> list[Tensor]:
         """Both ends (G, n) of the pairs, and values and weights for each kind (G, M, n)."""
