@@ -75,15 +75,11 @@ Fractions = Annotated[
         "Shares of the pairs, separated by commas.", default="to run: 0.1 to 1 if limited, else 1"
     ),
 ]
-Pairs = Annotated[
-    int | None, option("Pairs of every training.", default="to run: by the data set", min=1)
-]
+_BY_SET = "to run: by the data set"
+Pairs = Annotated[int | None, option("Pairs of every training.", default=_BY_SET, min=1)]
 Network = Annotated[
     str | None,
-    option(
-        "One of mlp, mlp-bn, mlp-small, linear, resnet34, resnet32.",
-        default="to run: by the data set",
-    ),
+    option("One of mlp, mlp-bn, mlp-small, linear, resnet34, resnet32.", default=_BY_SET),
 ]
 AnnotatorName = Annotated[
     str | None, option("One of paper, calibrated, drawn.", default="to run: paper")
@@ -129,9 +125,9 @@ class RunOptions:
         """The selection from the experiment."""
         from pairlearn_bench import Selection
 
-        fields = dict(vars(self))
-        del fields["grid"], fields["store"]
-        return Selection.parse(**fields)
+        return Selection.parse(
+            **{k: v for k, v in vars(self).items() if k not in ("grid", "store")}
+        )
 
     def runs(self) -> list[Run]:
         """The selected runs; an error if there are none."""

@@ -61,10 +61,8 @@ def plot_limited(cells: Sequence[Cell], ax: Axes) -> Axes:
     is logarithmic in the error, see :func:`plot_accuracy`.
     """
     for name, line in grouped(cells, lambda cell: cell.config.method).items():
-        style = method_style(name).line()
-        _plot_line(
-            ax, line, lambda c: c.config.n_training_pairs, label=line[0].method.title, **style
-        )
+        style = method_style(name).line() | {"label": line[0].method.title}
+        _plot_line(ax, line, lambda cell: cell.config.n_training_pairs, **style)
     _scale_by_error(ax, "y", cells)
     ax.locator_params("x", nbins=4)  # five-digit numbers need room
     return label_axes(ax, "training pairs (number)", f"accuracy ({_SCALE})")
@@ -319,12 +317,8 @@ def _compose(
         labelled |= dict(zip(labels, handles, strict=True))
     lines = -(-len(labelled) // max(1, int(width / 1.75)))
     if labelled:
-        figure.legend(
-            list(labelled.values()),
-            list(labelled),
-            loc="outside lower center",
-            ncols=-(-len(labelled) // lines),
-        )
+        below: Any = {"loc": "outside lower center", "ncols": -(-len(labelled) // lines)}
+        figure.legend(list(labelled.values()), list(labelled), **below)
     heading = fill(title, int(_LETTERS * width))
     texts = lines + heading.count("\n") + max(ax.get_title().count("\n") for ax in figure.axes)
     figure.set_size_inches(width, rows * size[1] * stretch**0.5 + 0.35 + _LINE * texts)

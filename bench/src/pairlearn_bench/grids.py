@@ -129,17 +129,11 @@ class ClassesGrid(Grid):
             for size in (self.pairs,) if self.pairs else self.sizes:
                 pairs = min(size, get_spec(dataset).n_train // 2)
                 recipe = recipe_of(PairClassifier(), self.model, pairs, 0)
-                chosen = Grid(**{k: v for k, v in vars(self).items() if k != "sizes"})
-                runs += [
-                    replace(
-                        run,
-                        epochs=self.epochs or recipe.epochs,
-                        batch_size=recipe.batch_size,
-                        learning_rate=recipe.learning_rate,
-                        window=1,
-                    )
-                    for run in replace(chosen, datasets=(dataset,), pairs=pairs).runs()
-                ]
+                own: dict[str, Any] = {"epochs": self.epochs or recipe.epochs, "window": 1}
+                own |= {"batch_size": recipe.batch_size, "learning_rate": recipe.learning_rate}
+                grid = Grid(**{k: v for k, v in vars(self).items() if k != "sizes"})
+                grid = replace(grid, datasets=(dataset,), pairs=pairs)
+                runs += [replace(run, **own) for run in grid.runs()]
         return list(dict.fromkeys(runs))
 
 

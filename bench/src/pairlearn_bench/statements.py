@@ -91,19 +91,16 @@ def _positive(items: Items) -> Judgements:
     half = len(candidates) // 2
     positive = np.resize(candidates[items.draw_classes(candidates)], (half, 2))
     unlabelled = others[: 2 * (len(candidates) - half)].reshape(-1, 2)
-    return Judgements.concatenate(
-        [_rows("positive", positive, 1, 1), _rows("unlabelled", unlabelled, 1, 1)]
-    )
+    known = _rows("positive", positive, 1, 1)
+    return Judgements.concatenate([known, _rows("unlabelled", unlabelled, 1, 1)])
 
 
 def _similar(items: Items) -> Judgements:
     """The similar ones of n pairs, and random unlabelled pairs instead of the others."""
     left, right = items.draw_classes(items.pairs).T
-    similar = items.pairs[left == right]
+    similar = _rows("similarity", items.pairs[left == right], 1)
     others = items.redraw_pairs()[len(similar) :]
-    return Judgements.concatenate(
-        [_rows("similarity", similar, 1), _rows("unlabelled", others, 1, 1)]
-    )
+    return Judgements.concatenate([similar, _rows("unlabelled", others, 1, 1)])
 
 
 def _certain(items: Items) -> Judgements:

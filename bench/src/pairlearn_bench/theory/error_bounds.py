@@ -115,6 +115,7 @@ class TwoGaussians:
     def error_bounds(self, n: int) -> dict[str, dict[str, float | None]]:
         """For each estimator the bounds on its excess risk: printed, rederived and uniform."""
         size = math.sqrt(self.mean**2 + self.dimension + 1)
+        complexity = bounds.linear_rademacher(n=n, weight_norm=self.radius, feature_radius=size)
         loss = make_loss(self.loss)
         setting: dict[str, Any] = {
             "n": n,
@@ -122,9 +123,7 @@ class TwoGaussians:
             "prior": self.prior,
             "lipschitz": loss.lipschitz(math.inf),
             "loss_bound": loss.bound(math.inf),
-            "rademacher": bounds.linear_rademacher(
-                n=n, weight_norm=self.radius, feature_radius=size
-            ),
+            "rademacher": complexity,
         }
         corrected = {**setting, "correction_lipschitz": 1.0}
         limits: dict[str, dict[str, float | None]] = {name: {} for name in ESTIMATORS}
