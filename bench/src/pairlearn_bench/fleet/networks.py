@@ -25,6 +25,8 @@ from pairlearn.training.ranks import ALONE, batch_norm
 Operands = dict[str, Tensor]
 #: Mean and unbiased variance of each batch norm's input.
 Statistics = list[tuple[Tensor, Tensor]]
+#: Logits of the models, and the statistics of the batch.
+Evaluation = tuple[Tensor, Statistics]
 
 EPS, MOMENTUM = 1e-5, 0.1  # nn.BatchNorm1d's defaults
 
@@ -44,9 +46,7 @@ class Network(nn.Module, ABC):
     sums: tuple[str, ...] = ()
 
     @abstractmethod
-    def run(
-        self, operands: Operands, x: Tensor, weight: Tensor | None = None
-    ) -> tuple[Tensor, Statistics]:
+    def run(self, operands: Operands, x: Tensor, weight: Tensor | None = None) -> Evaluation:
         """Logits (G, M, R) of instances (G, R, ...), and the batch's statistics.
 
         Rows have weight one, or zero for padding. For a stacked network `absorb` updates the
@@ -81,9 +81,7 @@ class LoneMLP(Network):
         self.compute_dtype, self.dtype = dtype, torch.promote_types(dtype, torch.float32)
         self.model = model.to(self.dtype)
 
-    def run(
-        self, operands: Operands, x: Tensor, weight: Tensor | None = None
-    ) -> tuple[Tensor, Statistics]:
+    def run(self, operands: Operands, x: Tensor, weight: Tensor | None = None) -> Evaluation:
         """Logits (1, 1, R) of instances (1, R, d), and no statistics."""
         with torch.autocast(x.device.type, torch.bfloat16, self.compute_dtype == torch.bfloat16):
             logits: Tensor = self.model(x[0].to(self.dtype))
@@ -121,9 +119,7 @@ class StackedResNet(Network):
         self.groups, self.members = len(models), len(models[0])
         self._copy = partial(copy.deepcopy, first)  # not a part of this module
 
-    def run(
-        self, operands: Operands, x: Tensor, weight: Tensor | None = None
-    ) -> tuple[Tensor, Statistics]:
+    def run(self, operands: Operands, x: Tensor, weight: Tensor | None = None) -> Evaluation:
         """Logits (G, M, R) of images (G, R, ...), and no statistics."""
         # Images (R, G·M·channels, ...): each member has its own copy of the group's.
         copied = x.unsqueeze(2).expand(-1, -1, self.members, *x.shape[2:])
@@ -207,9 +203,7 @@ class StackedMLP(Network):
         operands["weights.0"] = operands["weights.0"].permute(0, 2, 1, 3).flatten(2)
         return operands
 
-    def run(
-        self, operands: Operands, x: Tensor, weight: Tensor | None = None
-    ) -> tuple[Tensor, Statistics]:
+    def run(self, operands: Operands, x: Tensor, weight: Tensor | None = None) -> Evaluation:
         """Logits (G, M, R) of instances (G, R, d), or outputs (G, M, R, K).
 
         Rows have weights (R,), or (G, 1, R), in batch norm.

@@ -67,14 +67,16 @@ class Step:
                 self._forward = torch.compile(self.risk, dynamic=False)
 
     @torch.no_grad()
-    def __call__(
-        self, x: Tensor, u: Tensor, v: Tensor, weight: Tensor, *kind_weights: Tensor
-    ) -> Tensor:
-        """Take a step on instances (G, 2B, ...) and values (G, M, B); returns the summed risk."""
-        full = u.shape[-1] == self.compiled_pairs
+    def __call__(self, *batch: Tensor) -> Tensor:
+        """Take a step on a batch; returns the summed risk.
+
+        A batch is instances (G, 2B, ...), values u and v (G, M, B), weights (B,) of its pairs, and,
+        unless all rows are alike, weights (G, M, B) of each kind of rows.
+        """
+        full = batch[1].shape[-1] == self.compiled_pairs
         gradients, sums, update, derive_sums = self._compiled if full else self._parts
         risk: Tensor
-        slopes, risk, statistics = gradients(x, u, v, weight, *kind_weights)
+        slopes, risk, statistics = gradients(*batch)
         self.network.absorb(statistics)
         if self.network.stacked:
             update(slopes, sums(slopes))
@@ -83,16 +85,9 @@ class Step:
             self.adam.step([*slopes.values()])
         return risk
 
-    def risk(
-        self,
-        operands: Operands,
-        x: Tensor,
-        u: Tensor,
-        v: Tensor,
-        weight: Tensor,
-        *kind_weights: Tensor,
-    ) -> tuple[Tensor, tuple[Tensor, Statistics]]:
+    def risk(self, operands: Operands, *batch: Tensor) -> tuple[Tensor, tuple[Tensor, Statistics]]:
         """The risk of a batch to differentiate, its value, and the batch's statistics."""
+        x, u, v, weight, *kind_weights = batch
         pairs = u.shape[-1]
         rows_weight = torch.cat([weight, weight]) if self.network.stacked else None
         logits, statistics = self.network.run(operands, x, rows_weight)
