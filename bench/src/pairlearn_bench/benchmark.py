@@ -195,9 +195,8 @@ class Benchmark:
             ),
         }
         shifted = {f"{name}_shifted": rows for name, rows in subsets.items()}
-        return TestSet(
-            rows, positive, subsets | shifted, dict.fromkeys(shifted, -self._prior_shift(run))
-        )
+        thresholds = dict.fromkeys(shifted, -self._prior_shift(run))
+        return TestSet(rows, positive, subsets | shifted, thresholds)
 
     def _prior_shift(self, run: Run) -> float:
         """Log-odds of the prior of the pairs less those of the annotator's population."""

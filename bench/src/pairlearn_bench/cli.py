@@ -253,11 +253,8 @@ def _train(runs: list[Run], store: RunStore, checkpoint_seconds: float, **option
     finished, start = 0, time.monotonic()
     logged = start
     folder = store.path.absolute().with_suffix(".checkpoints")
-    notes = {
-        "device": choose_device(options["device"]).type,
-        "precision": options["precision"],
-        "version": __version__,
-    }
+    device = choose_device(options["device"]).type
+    notes = {"device": device, "precision": options["precision"], "version": __version__}
     with store, bar("starting") as progress:
         checkpoints = Checkpoints(folder, checkpoint_seconds)
         results = execute(runs, progress=progress, checkpoints=checkpoints, **options)

@@ -85,6 +85,7 @@ class Grid:
 
     def runs(self) -> list[Run]:
         """Expand to runs; those with the same pairs are adjacent."""
+        varied = self.priors, self.seeds, self.prior_factors, self.label_noises, self.fractions
         return [
             Run(
                 dataset=dataset,
@@ -105,10 +106,7 @@ class Grid:
             )
             for dataset in self.datasets
             for spec in [get_spec(dataset)]
-            for prior, seed, factor, noise, fraction, method in product(
-                *(self.priors, self.seeds, self.prior_factors),
-                *(self.label_noises, self.fractions, self.methods),
-            )
+            for prior, seed, factor, noise, fraction, method in product(*varied, self.methods)
             if is_defined(method, None if prior is None else round(factor * prior, 12))
         ]
 
