@@ -282,7 +282,7 @@ def test_the_numbers_of_the_readme():
             assert cell == linked_number(measured, f"{rows[name]}: {count} answers"), name
     words = (
         r"between (0\.\d{3}) and (1\.\d{3}), if doctors are calibrated; "
-        r"the classifier is right for (\d+) of (\d+) new"
+        r"the classifier is right on (\d+) of (\d+) new"
     )
     low, high, right, new = re.search(words, " ".join(readme.split())).groups()
     tutorial = (DOCS / "tutorial.md").read_text(encoding="utf-8")
