@@ -166,7 +166,7 @@ GIVEN = [
     ),
     (
         EVALUATE,
-        ", row 1: similarity is 1.5, outside [0, 1] (noisy=True",
+        ", row 1: similarity is 1.5, outside [0, 1] (similarity_scale",
         BOTH + "1,2,1.5,0\n2,3,0.5,0\n",
     ),
     (EVALUATE, ": no column 'right'", "left,similarity\n1,0.5\n"),

@@ -150,9 +150,8 @@ def _find_columns(source: Source) -> list[str]:
     single, about_pairs = kinds.columns_of(single=True), kinds.columns_of(single=False)
     others = ["left", "right", "weight", "annotator"]
     _refuse_misspelt(source, [*others, *about_pairs])
-    for name in ("left", "right"):
-        if name not in source.names:
-            raise missing_column(source, f"no column {name!r}")
+    if missing := [repr(name) for name in ("left", "right") if name not in source.names]:
+        raise missing_column(source, f"no column {' or '.join(missing)}")
     if not {*single, *about_pairs} & {*source.names}:
         _refuse_misspelt(source, single)  # beside pairs, columns like these may be anything
         usual = ", ".join(map(repr, about_pairs[:USUAL]))

@@ -349,7 +349,7 @@ def missing_column(
     """The error for a header without a column that is needed."""
     if problem == "no column 'id'" and {"left", "right"} <= {*source.names}:
         hint = ": these are pairs, and items belong here"
-    elif problem == "no column 'left'" and "id" in source.names:
+    elif problem.startswith("no column 'left'") and "id" in source.names:
         hint = ": these are items, and pairs belong here"
     return TableError(
         f"{source.path}: {problem}; the columns are {list_names(source.names, 8)}{hint}"

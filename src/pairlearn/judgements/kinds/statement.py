@@ -105,7 +105,7 @@ class Column:
             yield row, f"{self.name} is {quote(numbers[row].item())}, not a finite number"
         if (noisy and self.noisy) or self.words:
             return
-        admitted = f"noisy=True admits labels with noise, {self.name}_scale other scales"
+        admitted = f"{self.name}_scale reads other scales, noisy=True admits labels with noise"
         outside = ((numbers < self.low) | (numbers > self.high)) & ~np.isinf(numbers)
         for row in first_rows(outside, LISTED):
             yield (
