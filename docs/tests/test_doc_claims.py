@@ -281,7 +281,7 @@ def test_the_numbers_of_the_readme():
         for count, cell in zip(("100", "300", "1,000"), (few, some, many), strict=True):
             assert cell == linked_number(measured, f"{rows[name]}: {count} answers"), name
     words = (
-        r"between (0\.\d{3}) and (1\.\d{3}), if doctors are calibrated; "
+        r"between (0\.\d{3}) and (1\.\d{3}), if the doctors are calibrated; "
         r"the classifier is right on (\d+) of (\d+) new"
     )
     low, high, right, new = re.search(words, " ".join(readme.split())).groups()
