@@ -478,8 +478,8 @@ def test_guidance_beside_two_starts() -> None:
         f"{len(rows)} tables of 40 or 90 pairs, a small network) {sum(plain)} plain trainings "
         f"ended mirrored and {sum(guided)} guided ones. Guidance prevented {prevented} failures",
         f"did as well, with {sum(better)} failures",
-        f"On {len(rows)} harder tables of other sets, {sum(guided)} runs with guidance and "
-        f"{sum(plain)} without did",
+        f"On {len(rows)} harder tables of other data sets, {sum(guided)} runs with guidance "
+        f"and {sum(plain)} without it ended mirrored",
     ):
         assert sentence in text
 
