@@ -58,7 +58,7 @@ def matched(columns: int) -> tuple[Judgements, ItemTable]:
 def test_pairs_that_were_matched_on_a_score(columns: int) -> None:
     judged, items = matched(columns)
     message = warning(check(judged, items=items))
-    assert "more alike" in message and "most in 'x0', " in message
+    assert "more alike" in message and "mostly in 'x0', " in message
     caveats = check(judged, items=items).summary.prior_caveats
     assert "the items of a pair were not drawn independently" in caveats
     at_random = changed(judged, right=np.random.default_rng(0).permutation(judged.right))
