@@ -15,10 +15,11 @@ from contextlib import closing
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
 import torch
 from joblib import Parallel, delayed
-from joblib.parallel import get_active_backend
+from joblib.parallel import BACKENDS, get_active_backend
 
 from pairlearn.models import CONVOLUTIONAL, make_model
 from pairlearn.plugins import load_plugins
@@ -210,21 +211,29 @@ def _train_fleets(
     # Other backends, such as Ray's, return results a round of fleets at a time.
     streams = backend.supports_return_generator
     size, kind = (len(fleets), "generator_unordered") if streams else (count, "list")
+    begin: dict[str, Any] = {}
+    if isinstance(backend, BACKENDS["loky"]):  # those of a cluster end their processes themselves
+        begin = {"initializer": _begin_worker, "initargs": (os.getpid(),)}
     for start in range(0, len(fleets), size):
         tasks = [delayed(_train_in_worker)(train, one) for one in fleets[start : start + size]]
-        yield from Parallel(n_jobs=count, return_as=kind)(tasks)
+        yield from Parallel(n_jobs=count, return_as=kind, **begin)(tasks)
 
 
 def _train_in_worker(train: Train, fleet: PlannedFleet) -> list[Result]:
-    _start_worker()
+    _prepare_worker()
     return train(fleet)
 
 
 @cache
-def _start_worker() -> None:
+def _prepare_worker() -> None:
     torch.set_num_threads(1)
     load_plugins()
-    threading.Thread(target=_end_with_parent, args=(os.getppid(),), daemon=True).start()
+
+
+def _begin_worker(parent: int) -> None:
+    """Watch the parent from the start: it may end before the first task."""
+    watched = parent if os.name == "posix" else os.getppid()  # Windows may have a launcher between
+    threading.Thread(target=_end_with_parent, args=(watched,), daemon=True).start()
 
 
 def _end_with_parent(parent: int) -> None:
