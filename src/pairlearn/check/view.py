@@ -146,12 +146,14 @@ class TableView:
     @cached_property
     def s(self) -> Floats:
         """Similarities, none if they are on another scale."""
-        return self.stated_s * (np.nan if self.scales["similarity"] else 1.0)
+        stated = self.stated_s
+        return np.full_like(stated, np.nan) if self.scales["similarity"] else stated
 
     @cached_property
     def c(self) -> Floats:
         """Differences, none if they are on another scale."""
-        return self.stated_c * (np.nan if self.scales["difference"] else 1.0)
+        stated = self.stated_c
+        return np.full_like(stated, np.nan) if self.scales["difference"] else stated
 
     @cached_property
     def has_s(self) -> Mask:
