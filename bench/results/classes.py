@@ -65,7 +65,8 @@ def plot(cells: Sequence[Cell], ax: Axes) -> Axes:
     """Accuracy of each method on one data set by the number of pairs."""
     for name, style in LINES.items():
         line = sorted((c for c in cells if c.config.method == name), key=lambda c: c.config.pairs)
-        pairs, error, spread = np.array([(c.config.pairs, 1 - c.mean, c.std) for c in line]).T
+        points = [(c.config.pairs, 1 - c.mean, c.std) for c in line]
+        pairs, error, spread = np.array(points).reshape(-1, 3).T
         ax.plot(pairs, error, markersize=4, **style)
         ax.fill_between(pairs, error - spread, error + spread, color=style["color"], alpha=0.15)
     ax.set(xscale="log", yscale="log")

@@ -125,7 +125,7 @@ def summary(found: dict[tuple[str, str, str], float], seeds: int) -> str:
 def main() -> None:
     """Train what is missing; write the tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("data", type=Path)
+    parser.add_argument("data", type=Path, nargs="?")
     parser.add_argument("--seeds", type=int, default=3)
     options = parser.parse_args()
     found = {}
@@ -134,6 +134,8 @@ def main() -> None:
         found = {tuple(key): float(value) for *key, value in rows}
     runs = {(run.method, str(run.pairs), str(run.seed)): run for run in wanted(options.seeds)}
     if missing := runs.keys() - found.keys():
+        if options.data is None:
+            parser.error(f"{len(missing)} runs are missing: give the folder with the data")
         people, shares = benchmark(options.data)
     for key in sorted(missing, key=[*runs].index):
         start = time.process_time()

@@ -37,6 +37,7 @@ from pairlearn.judgements.sets import join_set
 from pairlearn.randomness import permutation, stream, uniform
 from pairlearn.risks import PairLikelihood
 from pairlearn.training import Objective, Recipe
+from pairlearn.training.devices import features_on
 from pairlearn.training.learner import Learner
 from pairlearn_bench.benchmark import Benchmark, Checkpoints, Posteriors, Result, free_memory
 from pairlearn_bench.fleet.together import Together, shape_of
@@ -84,7 +85,7 @@ class ClassesBenchmark(Benchmark):
 
     def fit(self, trainings: Sequence[Training]) -> list[Floats]:
         """Posteriors (N, K) of all items by the model of each training."""
-        features = torch.as_tensor(self.features, device=self.device)
+        features = features_on(torch.device(self.device), self.features, torch.float32)
         learners = [self.learner(features, one) for one in trainings]
         found: dict[int, Floats] = {}
         for alike in grouped(range(len(learners)), lambda k: shape_of(learners[k])).values():
